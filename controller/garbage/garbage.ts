@@ -8,7 +8,7 @@ import type { GarbageTools } from './context.ts';
 import { dueIn, type HistorySize, mayBeOver } from './pace.ts';
 import { sweepApprovals } from './sweep-approvals.ts';
 import { sweepOrphans } from './sweep-orphans.ts';
-import { sweepSession } from './sweep-session.ts';
+import { type Swept, sweepSession } from './sweep-session.ts';
 
 export interface GarbageOptions extends Omit<GarbageTools, 'removals'> {
   random: Random;
@@ -110,13 +110,16 @@ export class Garbage {
     const { namespace, name } = refOf(key);
     const session = this.#options.caches.session(namespace, name);
     if (!session) return undefined;
-    const signature = this.#signature(session);
     const before = this.#lastSweep(key, session)?.left;
     const isKnown =
       before && !this.#hidesTurns(session) && !mayBeOver(before, countedBy(session), this.#limits(session));
     const known = isKnown ? before : undefined;
     const hasAny = countedBy(session) > 0 || session.status?.state;
-    const { againMs, left } = hasAny ? await sweepSession(tools, session, signal, known) : {};
+    const limits = this.#limits(session);
+    const swept: Swept = hasAny ? await sweepSession(tools, session, signal, known) : {};
+    const { againMs, left } = swept;
+    // The limits may have changed during the sweep, and change back before the next.
+    const signature = this.#signature(session, swept.limits ?? limits);
     const now = this.#options.caches.session(namespace, name);
     if (now) {
       const { uid } = session.metadata;
@@ -160,9 +163,8 @@ export class Garbage {
   }
 
   /** Value that changes when there may be something to remove. */
-  #signature(session: CachedSession): string {
+  #signature(session: CachedSession, limits = this.#limits(session)): string {
     const { turns, lastTurn, state } = session.status ?? {};
-    const limits = this.#limits(session);
     return [turns?.total, lastTurn?.index, state?.incarnation, state?.seq, limits.turns, limits.bytes].join();
   }
 

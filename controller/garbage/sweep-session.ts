@@ -3,7 +3,7 @@ import { eachPage } from '../../core/kube/pages.ts';
 import { sessions, turns } from '../../core/resources/kinds.ts';
 import type { SessionStatus } from '../../core/resources/session.ts';
 import type { StoredEntry } from '../../core/store/store.ts';
-import { retention } from '../settings/retention.ts';
+import { type HistoryLimits, retention } from '../settings/retention.ts';
 import type { CachedSession } from '../world/world.ts';
 import { type GarbageTools, MAX_REMOVALS, surelyNow } from './context.ts';
 import { type TurnFacts, turnFacts } from './facts.ts';
@@ -21,6 +21,8 @@ export interface Swept {
   againMs?: number;
   /** History that is left; undefined for a session that is gone. */
   left?: HistorySize;
+  /** Limits that the history was held to; undefined where it was not read. */
+  limits?: HistoryLimits;
 }
 
 /**
@@ -56,7 +58,7 @@ export async function sweepSession(
   const againMs = over.length > MAX_REMOVALS ? 1 : later;
   // A turn that ended between the two reads is in the later status but not in the facts; the earlier one counts.
   const counted = session.status?.turns?.total ?? 0;
-  return { left: leftOf(present, counted), ...(againMs === undefined ? {} : { againMs }) };
+  return { left: leftOf(present, counted), limits: history, ...(againMs === undefined ? {} : { againMs }) };
 }
 
 function leftOf(facts: TurnFacts[], counted: number): HistorySize {

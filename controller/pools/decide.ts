@@ -4,6 +4,7 @@ import { LABEL_TEMPLATE } from '../../core/resources/names.ts';
 import type { SessionPoolStatus } from '../../core/resources/sessionpool.ts';
 import { DEFAULT_TIMEOUTS } from '../settings/timeouts.ts';
 import { movedByLeaps } from '../world/leaps.ts';
+import type { LinkView } from '../world/link-view.ts';
 import { givenUpAt, isHopeless, isOver, ownContainer, podProblem, startedContainer } from '../world/pod-status.ts';
 import type { Problem } from '../world/world.ts';
 import { isClaimable, isUnheardOf } from './claimable.ts';
@@ -34,6 +35,11 @@ const GIVE_WAY_MS = 5_000;
  */
 export const STARTS_PAUSE_MS = 200;
 export const STARTS_LIMIT_MS = 2_000;
+/**
+ * Time for which a pod whose runner owes an answer is still shown as ready, and until it is looked at again: runners are asked now and
+ * then, and nothing tells the pool of an answer. No session claims it meanwhile.
+ */
+const ANSWER_MS = 1_000;
 /** Time until a pool that found no room looks again, where no event tells of room. */
 const AGAIN_MS = 10_000;
 
@@ -138,6 +144,7 @@ export function decidePool(world: PoolWorld): PoolDecision {
   const most = Math.max(LEAST_STARTING, Math.min(MOST_STARTING, Math.floor(world.cpus)));
   const atOnce = starting.some(({ pod }) => podProblem(pod)) ? LEAST_STARTING : most;
   const create = mayCreate && room.free && isTime ? Math.max(0, Math.min(missing, atOnce - starting.length)) : 0;
+  if (sound.some(({ link }) => link?.silentSince !== undefined)) wake(now + ANSWER_MS);
   for (const one of sound) {
     for (const at of [Date.parse(one.pod.metadata.creationTimestamp) + OLD_MS, answersBy(world, one)]) {
       if (at > now) wake(at);
@@ -170,10 +177,16 @@ function isHomeless({ pod }: PoolPod): boolean {
   return podProblem(pod)?.reason === 'Unschedulable';
 }
 
-function isReady(world: PoolWorld, one: PoolPod): boolean {
-  return (
-    'hash' in world.template && isClaimable({ ...one, now: world.now, protocol: world.protocol }, world.template.hash)
-  );
+function isReady({ template, now, monotonic, protocol }: PoolWorld, one: PoolPod): boolean {
+  if (!('hash' in template)) return false;
+  const link = one.link && withoutShortSilence(one.link, monotonic);
+  return isClaimable({ ...one, link, now, protocol }, template.hash);
+}
+
+/** The link without an answer that the runner has owed for a moment only. */
+function withoutShortSilence(link: LinkView, monotonic: number): LinkView {
+  const { silentSince = Number.NEGATIVE_INFINITY, ...answered } = link;
+  return monotonic - silentSince < ANSWER_MS ? answered : link;
 }
 
 /** Reports whether the pod is to be replaced: by its template, its age, its runner's release or its node. */

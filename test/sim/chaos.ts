@@ -39,17 +39,27 @@ function replaceLeader(
   { scheduler, dice, server, replicas }: Stage,
   ms: number,
   meanwhile: (leader: Replica, other: Replica | undefined) => void,
+  afterMs = ms * dice.uniform(),
 ): void {
   const leader = replicas.find(({ isLeading }) => isLeading);
   if (!leader?.process) return;
   server.hold(leader.process.name, ms);
   void server.admin.delete(leases, { namespace: 'berth', name: 'berth-controller' }).catch(() => {});
-  scheduler.after(ms * dice.uniform(), undefined, 'the leader is replaced', () =>
+  scheduler.after(afterMs, undefined, 'the leader is replaced', () =>
     meanwhile(
       leader,
       replicas.find((replica) => replica !== leader),
     ),
   );
+}
+
+/**
+ * Deletes the lease, and does something to its next holder soon after. The former leader leads for 8 to 10 s more, and its
+ * requests, which are held up meanwhile, end with that.
+ */
+function replaceNext(stage: Stage, then: (next: Replica | undefined) => void): void {
+  const { dice } = stage;
+  replaceLeader(stage, dice.int(6500, 9500), (_, next) => then(next), dice.int(200, 1200));
 }
 
 const misfortunes: readonly Misfortune[] = [
@@ -196,12 +206,12 @@ const misfortunes: readonly Misfortune[] = [
   {
     name: 'the lease is deleted, and its next holder is told to stop before requests of the former are over',
     weight: 0,
-    strike: (stage) => replaceLeader(stage, stage.dice.int(4000, 12_000), (_, other) => other?.stop()),
+    strike: (stage) => replaceNext(stage, (next) => next?.stop()),
   },
   {
     name: 'the lease is deleted, and its next holder is killed before requests of the former are over',
     weight: 0,
-    strike: (stage) => replaceLeader(stage, stage.dice.int(4000, 12_000), (_, other) => other?.kill()),
+    strike: (stage) => replaceNext(stage, (next) => next?.kill()),
   },
   {
     name: 'the leader is killed while its requests are held up',

@@ -33,8 +33,11 @@ interface Word {
   agoMs: number;
   /** True when the message says when the session was last active. */
   onActivity: boolean;
-  /** Frames of the message whose last part it brings, by their headers. */
-  frames: readonly { seq: number; kind: string }[];
+  /**
+   * Frames of the message whose last part it brings, by their headers. `printedAt`: when the runner wrote the frame first,
+   * virtual milliseconds; it may send it again later.
+   */
+  frames: readonly { seq: number; kind: string; printedAt: number }[];
 }
 
 /** Receives every event of the world at the moment at which it happens. */

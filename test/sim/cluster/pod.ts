@@ -70,6 +70,8 @@ export class Container implements SimContainer {
   #lastEnded: Run | undefined;
   /** Frame number → the frame that was printed whole and not acknowledged. */
   readonly #kept = new Map<number, KeptFrame>();
+  /** Frame number → when the frame was printed whole for the first time, virtual milliseconds. */
+  readonly #printedAt = new Map<number, number>();
   /** Run → the texts that completed the printing of its result. */
   readonly #results = new Map<Run, Set<string>>();
   #acknowledged = 0;
@@ -218,7 +220,7 @@ export class Container implements SimContainer {
     const { promise, resolve } = Promise.withResolvers<StreamEnd>();
     const up = new Channel<string>(scheduler, controller, `frames of ${this.process.name}`, (text, tookMs) => {
       const onActivity = text.includes('"kind":"pong"');
-      observer.heard(this, { process: controller.name, agoMs: tookMs, onActivity, frames: framesIn(text) });
+      observer.heard(this, { process: controller.name, agoMs: tookMs, onActivity, frames: this.#framesIn(text) });
       options.onStdout?.(Buffer.from(text));
     });
     const down = new Channel<Buffer>(scheduler, this.process, `lines of ${controller.name}`, (data) =>
@@ -297,6 +299,9 @@ export class Container implements SimContainer {
     const { dice } = this.#options;
     this.log.push(text);
     this.#keep(text);
+    for (const { seq } of framesIn(text)) {
+      if (!this.#printedAt.has(seq)) this.#printedAt.set(seq, this.#options.scheduler.now);
+    }
     for (const stream of [...this.#streams]) {
       this.#mishap(stream, stream.up);
       stream.up.send(text, dice.skewed(0.1, 5));
@@ -304,6 +309,11 @@ export class Container implements SimContainer {
     if (!dice.chance(0.02)) return true;
     this.process.after(dice.skewed(0.1, 50), 'stdout drained', () => this.#runner.drained());
     return false;
+  }
+
+  /** Frames that end in this text, with the time at which each was printed first. */
+  #framesIn(text: string): (ReturnType<typeof framesIn>[number] & { printedAt: number })[] {
+    return framesIn(text).map((frame) => ({ ...frame, printedAt: this.#printedAt.get(frame.seq) ?? 0 }));
   }
 
   #keep(text: string): void {

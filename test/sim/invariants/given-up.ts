@@ -13,7 +13,7 @@ const FOR_WORK = 'it works on a turn that is gone';
  * last turn, which the runner may have begun by now.
  */
 export const givenUpForWork: MakeInvariant = (facts) => {
-  /** Pod and process → the time at which the runner sent its latest message that has arrived, virtual milliseconds. */
+  /** Pod and process → the time at which the runner first wrote the latest frames that have arrived, virtual milliseconds. */
   const heard = new Map<string, { message: number; pong: number }>();
   /** Pod and process → the number of the frame that is due. */
   const next = new Map<string, number>();
@@ -25,7 +25,7 @@ export const givenUpForWork: MakeInvariant = (facts) => {
       const { phase, podUID } = (object as unknown as StoredTurn).status ?? {};
       if (storage === TURNS && phase === 'Running' && podUID) givenAt.set(podUID, facts.kubelets.now);
     },
-    heard({ podUID }, { process, agoMs, frames }) {
+    heard({ podUID }, { process, frames }) {
       const key = `${podUID} ${process}`;
       const inOrder = frames.filter(({ seq, kind }) => {
         const due = next.get(key) ?? seq;
@@ -34,12 +34,11 @@ export const givenUpForWork: MakeInvariant = (facts) => {
         return counts;
       });
       if (inOrder.length === 0) return;
-      const onActivity = inOrder.some(({ kind }) => kind === 'pong');
       const before = heard.get(key) ?? { message: 0, pong: 0 };
-      const sentAt = facts.kubelets.now - agoMs;
+      const pongs = inOrder.filter(({ kind }) => kind === 'pong');
       heard.set(key, {
-        message: Math.max(before.message, sentAt),
-        pong: onActivity ? Math.max(before.pong, sentAt) : before.pong,
+        message: Math.max(before.message, ...inOrder.map(({ printedAt }) => printedAt)),
+        pong: Math.max(before.pong, ...pongs.map(({ printedAt }) => printedAt)),
       });
     },
     acknowledged({ kind, run }) {

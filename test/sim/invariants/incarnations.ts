@@ -28,12 +28,18 @@ export const ownedFirst: MakeInvariant = (facts) => {
   };
 };
 
-/** A session is bound in one living pod at a time, to the incarnation that its pod was made for. */
+/**
+ * A session is bound in one living pod at a time, to the incarnation that its pod was made for. A claimed pod that did not
+ * answer in time is given up, and may take its session after that: it is given no turn.
+ */
 export const boundOnce: MakeInvariant = (facts) => {
   const served = new Set<string>();
+  const givenUp = new Set<string>();
   return {
-    runStarted({ podUID }) {
+    runStarted({ podUID, turn }) {
       served.add(podUID);
+      if (givenUp.has(podUID))
+        facts.fail('bound once', `turn ${turn} runs in pod ${podUID}, which was claimed and given up`);
     },
     bound(bind, container) {
       const { uid, name } = bind.session;
@@ -47,11 +53,17 @@ export const boundOnce: MakeInvariant = (facts) => {
         );
       for (const other of facts.kubelets.running) {
         const bound = other.container.bind;
-        // A claimed pod that did not answer in time is given up, and may take its session after that: it is given no turn.
-        if (isOfPool(other.pod.name) && (bound?.incarnation ?? 0) < bind.incarnation && !served.has(other.pod.uid))
-          continue;
         if (other.container === container || bound?.session.uid !== uid || !facts.kubelets.isAlive(other.pod.uid))
           continue;
+        // Either bind may come first, as lines are delayed.
+        const isNewer = bind.incarnation > bound.incarnation;
+        const [older, olderName] = isNewer
+          ? [other.pod.uid, other.pod.name]
+          : [container.podUID, pod?.metadata.name ?? ''];
+        if (bind.incarnation !== bound.incarnation && isOfPool(olderName) && !served.has(older)) {
+          givenUp.add(older);
+          continue;
+        }
         facts.fail('bound once', `session ${name} is bound in ${container.podUID} and in ${other.pod.name} at once`);
       }
     },

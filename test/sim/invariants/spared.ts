@@ -1,7 +1,7 @@
 import { showsGroupLimit } from '../../../controller/world/own-turns.ts';
-import { approvals, type StoredTurn } from '../../../core/resources/kinds.ts';
+import { approvals, type StoredSession, type StoredTurn } from '../../../core/resources/kinds.ts';
 import { isTerminal } from '../../../core/resources/turn-phases.ts';
-import { ownerOf, TURNS } from './facts.ts';
+import { ownerOf, SESSIONS, TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
 import { LiveReads, ofSuspension } from './live-reads.ts';
 import { suspendedBy } from './suspended.ts';
@@ -32,6 +32,9 @@ class Spans {
   }
 }
 
+/** Time for which a decision may be carried out, with the writes to turns that come before a pod is deleted. */
+const ACTING_MS = 5_000;
+
 /** Codes of a turn that was lost with its pod. */
 const LOSSES: ReadonlySet<string> = new Set(['PodLost', 'StartFailed']);
 
@@ -47,6 +50,8 @@ export const spared: MakeInvariant = (facts) => {
   const reclaimed = new Set<string>();
   const asked = new Spans();
   const limited = new Spans();
+  /** Session uid → when `spec.suspend` was set last, virtual milliseconds. */
+  const heldAt = new Map<string, number>();
   const { server } = facts;
 
   /** Fails when the turn was lost with a pod that was given up. */
@@ -71,7 +76,12 @@ export const spared: MakeInvariant = (facts) => {
 
   return {
     committed({ storage, type, object, version }) {
-      if (type === 'ADDED') created.set(object.metadata.uid ?? '', version);
+      const { uid = '' } = object.metadata;
+      if (type === 'ADDED') created.set(uid, version);
+      if (storage === SESSIONS) {
+        if ((object as unknown as StoredSession).spec.suspend) heldAt.set(uid, Number.POSITIVE_INFINITY);
+        else if (heldAt.get(uid) === Number.POSITIVE_INFINITY) heldAt.set(uid, facts.kubelets.now);
+      }
       if (storage !== TURNS) return;
       const turn = object as unknown as StoredTurn;
       lost(turn);
@@ -88,7 +98,8 @@ export const spared: MakeInvariant = (facts) => {
       const read = reads.of(process, session);
       const seen = read?.version ?? Number.POSITIVE_INFINITY;
       // Turns that wait while a session restarts run in its next pod.
-      const held = read?.held || session.spec.suspend || facts.isToRestart(session);
+      const wasHeld = facts.kubelets.now - (heldAt.get(session.metadata.uid) ?? Number.NEGATIVE_INFINITY) <= ACTING_MS;
+      const held = read?.held || wasHeld || facts.isToRestart(session);
       const live = facts.turnsOf(session.metadata.uid).filter(({ status }) => !isTerminal(status?.phase));
       const asking = live.find(({ status }) => status?.phase === 'AwaitingApproval');
       const { uid } = session.metadata;

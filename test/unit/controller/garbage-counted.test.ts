@@ -80,3 +80,46 @@ test('a full queue refuses turns that are counted nowhere, so its session is swe
   assert.equal(deleted.length, 2);
   ended.abort();
 });
+
+test('a class that is gone while a sweep reads the turns, and is back before the next, loses no removal by it', async () => {
+  const clock = new VirtualClock();
+  const status = { turns: { total: 3, succeeded: 3, failed: 0 }, lastTurn: { index: 3 } };
+  const session = aSession({ status } as never) as CachedSession;
+  const items = [1, 2, 3].map((index) => aTurn({ name: `t-${index}`, status: { index, phase: 'Succeeded' } }));
+  let isThere = true;
+  let leaves = true;
+  const deleted: string[] = [];
+  const ended = new AbortController();
+  const garbage = new Garbage({
+    api: {
+      list: async () => {
+        if (leaves) isThere = false;
+        return { items, metadata: { resourceVersion: '1' } };
+      },
+      get: async () => session,
+      delete: async (_resource: unknown, { name }: { name: string }) => void deleted.push(name),
+    },
+    caches: {
+      allSessions: () => [session],
+      session: () => session,
+      turnsNaming: () => [],
+      class: () => (isThere ? { spec: { history: { turns: 2 }, overrides: [], secrets: [] } } : undefined),
+    },
+    store: { list: async () => [] },
+    log: silentLogger,
+    clock,
+    ownTime: () => clock.now(),
+    random: seededRandom(1),
+    intervalMs: 60_000,
+    signal: ended.signal,
+    closing: ended.signal,
+  } as unknown as GarbageOptions);
+  garbage.start();
+  await clock.advance(10 * 60_000);
+  assert.deepEqual([isThere, deleted], [false, []]);
+  [isThere, leaves] = [true, false];
+  garbage.sessionChanged(`${session.metadata.namespace}/${session.metadata.name}`);
+  await clock.advance(10 * 60_000);
+  assert.deepEqual(deleted, ['t-1']);
+  ended.abort();
+});

@@ -107,6 +107,21 @@ describe('a class that requires protections', () => {
     }
   });
 
+  test('fails no turn without an index before the leader has settled, as an earlier leader may give that index', () => {
+    const change = { class: requiring('RunnerHardened') };
+    const { actions, status } = decide(world(OPEN, { ...change, settled: false }));
+    assert.deepEqual(actions, []);
+    assert.equal(condition(status, 'Ready'), 'False/RunnerNotHardened');
+    const turns = [aTurn({ name: 'first', status: { index: 3 } })];
+    for (const [settled, index] of [
+      [{}, 1],
+      [{ settled: false, turns }, 3],
+    ] as const) {
+      const [failed] = written(decide(world(OPEN, { ...change, ...settled })).actions);
+      assert.deepEqual([failed?.phase, failed?.index], ['Failed', index]);
+    }
+  });
+
   test('gives turns to a pod whose runner reports them', () => {
     const { actions, status } = decide(world(FULL, { class: requiring(...PROTECTIONS) }));
     assert.deepEqual(

@@ -226,15 +226,24 @@ describe('pods that do not start', () => {
     assert.deepEqual(decided(1, [{ ...silent, link }]).removed, names(silent));
   });
   test('are not those that have, and whose runner owes an answer or cannot be attached for a moment', () => {
-    for (const silence of [{ silentSince: NOW - 1_000 }, { unreachableMs: 1_500 }]) {
+    for (const [silence, again] of [
+      [{ silentSince: NOW - 1_000 }, 1_000],
+      [{ unreachableMs: 1_500 }, Number.POSITIVE_INFINITY],
+    ] as const) {
       for (const minutes of [9, 11]) {
         const one = aPoolPod({ age: minutes * 60 });
         const link = { ...one.link, ...silence } as PoolPod['link'];
         const { removed, wakeAt, status } = decided(1, [{ ...one, link }]);
-        assert.deepEqual([removed, status.ready, wakeAt - NOW], [[], 0, (50 - minutes) * MINUTE]);
+        assert.deepEqual([removed, status.ready, wakeAt - NOW], [[], 0, Math.min(again, (50 - minutes) * MINUTE)]);
         assert.equal(decided(30, [{ ...one, link }]).create, LEAST_STARTING, 'it is not starting');
       }
     }
+  });
+  test('are not those whose runner has just been asked: the pool is full, and looks again for the answer', () => {
+    const one = aPoolPod();
+    const link = { ...one.link, silentSince: NOW - 999 } as PoolPod['link'];
+    const { removed, reason, wakeAt, status } = decided(1, [{ ...one, link }]);
+    assert.deepEqual([removed, status.ready, reason, wakeAt - NOW], [[], 1, 'PoolFull', 1_000]);
   });
   test('are replaced after ten minutes', () => {
     assert.equal(decided(1, [aPoolPod({ starting: true, age: 599 })]).wakeAt, NOW + 1_000);

@@ -312,7 +312,7 @@ export class Container implements SimContainer {
   }
 
   /** Frames that end in this text, with the time at which each was printed first. */
-  #framesIn(text: string): (ReturnType<typeof framesIn>[number] & { printedAt: number })[] {
+  #framesIn(text: string): { seq: number; kind: string; printedAt: number }[] {
     return framesIn(text).map((frame) => ({ ...frame, printedAt: this.#printedAt.get(frame.seq) ?? 0 }));
   }
 

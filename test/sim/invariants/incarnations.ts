@@ -51,17 +51,15 @@ export const boundOnce: MakeInvariant = (facts) => {
           'bound once',
           `pod ${pod.metadata.name} is bound to session ${uid}, incarnation ${bind.incarnation}`,
         );
+      const own = facts.kubelets.running.find((one) => one.container === container)?.pod;
       for (const other of facts.kubelets.running) {
         const bound = other.container.bind;
         if (other.container === container || bound?.session.uid !== uid || !facts.kubelets.isAlive(other.pod.uid))
           continue;
         // Either bind may come first, as lines are delayed.
-        const isNewer = bind.incarnation > bound.incarnation;
-        const [older, olderName] = isNewer
-          ? [other.pod.uid, other.pod.name]
-          : [container.podUID, pod?.metadata.name ?? ''];
-        if (bind.incarnation !== bound.incarnation && isOfPool(olderName) && !served.has(older)) {
-          givenUp.add(older);
+        const older = bind.incarnation < bound.incarnation ? own : other.pod;
+        if (bind.incarnation !== bound.incarnation && older && isOfPool(older.name) && !served.has(older.uid)) {
+          givenUp.add(older.uid);
           continue;
         }
         facts.fail('bound once', `session ${name} is bound in ${container.podUID} and in ${other.pod.name} at once`);

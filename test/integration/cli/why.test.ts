@@ -36,6 +36,8 @@ describe('berth why', () => {
   test('says so where nothing blocks it', async () => {
     await caller.ok('create', 'free', '--', 'python3', 'notes.py');
     await caller.ok('turn', 'free', 'hello');
+    // A turn ends before the status of its session says what follows.
+    await caller.ok('wait', 'free', '--for=ready', '--timeout', '2m');
     assert.match(await why('free'), /^free is ready: nothing blocks it.*\n(.*\n)* {2}at +20/);
     await caller.ok('suspend', 'free', '--hold');
     assert.match(await why('free'), /^free is held .*\n(.*\n)* {2}to act +berth resume free$/m);

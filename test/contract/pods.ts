@@ -134,8 +134,11 @@ export function podContract(connect: () => Promise<PodTarget>): void {
     test('before a container runs, its log is 400 and an attach fails; once its Secret is there it starts', async () => {
       const env = [{ name: 'WORD', valueFrom: { secretKeyRef: { name: 'late', key: 'word' } } }];
       const name = await make('echo "$WORD"; read line', { env });
-      const { message } = await waiting(name, 'CreateContainerConfigError');
-      assert.match(message, /secret "late" not found/);
+      // A kubelet that is slow to watch the Secret says so first.
+      await eventually(async () => {
+        const { message } = await waiting(name, 'CreateContainerConfigError');
+        return /secret "late" not found/.test(message);
+      }, patient);
       const early = await log(name);
       assert.equal(early.status, 400);
       assert.match(early.body.message, /is waiting to start: CreateContainerConfigError/);

@@ -45,8 +45,12 @@ describe('one controller', () => {
     const gap = await untilProgress(namespace, total);
     const next = await leader({ before: killed });
     assert.equal(next.pod, killed.pod);
-    const log = await kubectl(['logs', next.pod, '-n', releaseNamespace]);
-    assert.match(log, /"succeedsItself":true.*"started leading"/);
+    // A kubelet shows the log of the container before until it has looked again.
+    const succeeds = /"succeedsItself":true.*"started leading"/;
+    await eventually(async () => succeeds.test(await kubectl(['logs', next.pod, '-n', releaseNamespace])), {
+      timeoutMs: 120_000,
+      what: 'the log tells of a leader that succeeds itself',
+    });
     assertOnce(await allEnded(namespace, total, 300_000));
     await t.annotate(`a turn ended ${gap.toFixed(1)} s after the kill`);
   });

@@ -3,7 +3,7 @@ import { sessionOwner, turns } from '../core/resources/kinds.ts';
 import type { TurnStatus } from '../core/resources/turn.ts';
 import { isTerminal } from '../core/resources/turn-phases.ts';
 import type { Effects } from './act/context.ts';
-import { logCommitBy } from './act/log-commit.ts';
+import { logCommit } from './act/log-commit.ts';
 import { writingTurn } from './act/too-large.ts';
 import { writeStatus } from './act/write-status.ts';
 import { DEFAULT_START_MS } from './settings/effective.ts';
@@ -33,7 +33,7 @@ export async function reconcileOrphans(
     const message = `There is no Session "${session}" in namespace "${namespace}"; create it, then give the turn again under another name: a Session never takes a turn that is older than it.`;
     const write = async (status: TurnStatus) => {
       const written = await writingTurn(effects, turn, () => writeStatus(api, turns, turn.metadata, status, signal));
-      logCommitBy({ effects, key: keyOf({ namespace, name: session }) }, written);
+      logCommit({ effects, key: keyOf({ namespace, name: session }) }, written);
       caches.sawTurn(written);
     };
     if (turn.spec.cancel) {

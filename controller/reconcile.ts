@@ -8,7 +8,7 @@ import { LABEL_SESSION_UID } from '../core/resources/names.ts';
 import type { SessionStatus } from '../core/resources/session.ts';
 import { isTerminal } from '../core/resources/turn-phases.ts';
 import type { Effects, ReconcileContext } from './act/context.ts';
-import { logCommitBy } from './act/log-commit.ts';
+import { logCommit } from './act/log-commit.ts';
 import { perform } from './act/perform.ts';
 import { writingSession } from './act/too-large.ts';
 import { writeStatus } from './act/write-status.ts';
@@ -173,7 +173,7 @@ export class Reconciler {
     if (!isSecond) return;
     const status = ended(unreadableTurn(turn, why), internalError(why), clock.now());
     const written = await writeStatus(api, turnKind, turn.metadata, status, signal);
-    logCommitBy({ effects, key, session, memory }, written);
+    logCommit({ effects, key, world: { session }, memory }, written);
     caches.sawTurn(written);
     const message = `Turn ${turn.metadata.name}: ${status.error?.message}`;
     effects.notify(session, { type: 'Warning', reason: 'InternalError', message });

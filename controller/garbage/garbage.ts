@@ -110,16 +110,15 @@ export class Garbage {
     const { namespace, name } = refOf(key);
     const session = this.#options.caches.session(namespace, name);
     if (!session) return undefined;
+    const limitsBefore = this.#limits(session);
     const before = this.#lastSweep(key, session)?.left;
-    const isKnown =
-      before && !this.#hidesTurns(session) && !mayBeOver(before, countedBy(session), this.#limits(session));
+    const isKnown = before && !this.#hidesTurns(session) && !mayBeOver(before, countedBy(session), limitsBefore);
     const known = isKnown ? before : undefined;
     const hasAny = countedBy(session) > 0 || session.status?.state;
-    const limits = this.#limits(session);
     const swept: Swept = hasAny ? await sweepSession(tools, session, signal, known) : {};
-    const { againMs, left } = swept;
+    const { againMs, left, limits = limitsBefore } = swept;
     // The limits may have changed during the sweep, and change back before the next.
-    const signature = this.#signature(session, swept.limits ?? limits);
+    const signature = this.#signature(session, limits);
     const now = this.#options.caches.session(namespace, name);
     if (now) {
       const { uid } = session.metadata;

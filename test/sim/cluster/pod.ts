@@ -43,10 +43,16 @@ export interface ContainerOptions {
 
 const KEPT = /"seq":(\d+),"kind":"(result|approval)","part":(\d+),"parts":(\d+)/;
 
+/** Text of the runner, with the frames that end in it. */
+interface Printed {
+  text: string;
+  frames: { seq: number; kind: string; printedAt: number }[];
+}
+
 interface Stream {
   options: AttachOptions;
   controller: Process;
-  up: Channel<string>;
+  up: Channel<Printed>;
   down: Channel<Buffer>;
   end(end: StreamEnd): void;
 }
@@ -218,11 +224,16 @@ export class Container implements SimContainer {
     const { scheduler, dice, observer } = this.#options;
     if (this.exit) throw new ApiError({ code: 400, reason: 'BadRequest', message: 'container is not running' });
     const { promise, resolve } = Promise.withResolvers<StreamEnd>();
-    const up = new Channel<string>(scheduler, controller, `frames of ${this.process.name}`, (text, tookMs) => {
-      const onActivity = text.includes('"kind":"pong"');
-      observer.heard(this, { process: controller.name, agoMs: tookMs, onActivity, frames: this.#framesIn(text) });
-      options.onStdout?.(Buffer.from(text));
-    });
+    const up = new Channel<Printed>(
+      scheduler,
+      controller,
+      `frames of ${this.process.name}`,
+      ({ text, frames }, tookMs) => {
+        const onActivity = text.includes('"kind":"pong"');
+        observer.heard(this, { process: controller.name, agoMs: tookMs, onActivity, frames });
+        options.onStdout?.(Buffer.from(text));
+      },
+    );
     const down = new Channel<Buffer>(scheduler, this.process, `lines of ${controller.name}`, (data) =>
       this.#read(data),
     );
@@ -299,21 +310,27 @@ export class Container implements SimContainer {
     const { dice } = this.#options;
     this.log.push(text);
     this.#keep(text);
-    for (const { seq } of framesIn(text)) {
-      if (!this.#printedAt.has(seq)) this.#printedAt.set(seq, this.#options.scheduler.now);
-    }
+    const printed = { text, frames: this.#framesIn(text) };
     for (const stream of [...this.#streams]) {
       this.#mishap(stream, stream.up);
-      stream.up.send(text, dice.skewed(0.1, 5));
+      stream.up.send(printed, dice.skewed(0.1, 5));
     }
     if (!dice.chance(0.02)) return true;
     this.process.after(dice.skewed(0.1, 50), 'stdout drained', () => this.#runner.drained());
     return false;
   }
 
-  /** Frames that end in this text, with the time at which each was printed first. */
-  #framesIn(text: string): { seq: number; kind: string; printedAt: number }[] {
-    return framesIn(text).map((frame) => ({ ...frame, printedAt: this.#printedAt.get(frame.seq) ?? 0 }));
+  /** Returns the frames that end in this text, which is printed now. */
+  #framesIn(text: string): Printed['frames'] {
+    const headers = [...text.matchAll(/"seq":(\d+),"kind":"(\w+)","part":(\d+),"parts":(\d+)/g)];
+    return headers
+      .filter(([, , , part, parts]) => part === parts)
+      .map(([, number, kind = '']) => {
+        const seq = Number(number);
+        const printedAt = this.#printedAt.get(seq) ?? this.#options.scheduler.now;
+        this.#printedAt.set(seq, printedAt);
+        return { seq, kind, printedAt };
+      });
   }
 
   #keep(text: string): void {
@@ -353,12 +370,4 @@ export class Container implements SimContainer {
     this.process.after(graceMs + EXIT_MS, 'runner gives up', () => this.die(exit));
     this.#runner.stop(reason, `told by ${reason}`, graceMs).then(end, end);
   }
-}
-
-/** Frames that end in this text. */
-function framesIn(text: string): { seq: number; kind: string }[] {
-  const headers = [...text.matchAll(/"seq":(\d+),"kind":"(\w+)","part":(\d+),"parts":(\d+)/g)];
-  return headers
-    .filter(([, , , part, parts]) => part === parts)
-    .map(([, seq, kind = '']) => ({ seq: Number(seq), kind }));
 }

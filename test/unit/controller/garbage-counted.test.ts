@@ -1,11 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import type { GarbageTools } from '../../../controller/garbage/context.ts';
-import { Garbage, type GarbageOptions } from '../../../controller/garbage/garbage.ts';
 import { sweepSession } from '../../../controller/garbage/sweep-session.ts';
 import type { CachedSession } from '../../../controller/world/world.ts';
 import { silentLogger } from '../../../core/system.ts';
-import { seededRandom } from '../../support/random.ts';
+import { cachesOf, startGarbage } from '../../support/garbage.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import { aSession, aTurn, SESSION_UID } from '../../support/world.ts';
 
@@ -50,11 +49,10 @@ test('a full queue refuses turns that are counted nowhere, so its session is swe
     delete: async (_resource: unknown, { name }: { name: string }) => void deleted.push(name),
   };
   const ended = new AbortController();
-  const garbage = new Garbage({
+  const garbage = startGarbage(clock, {
     api,
     caches: {
-      allSessions: () => [session],
-      session: () => session,
+      ...cachesOf(session),
       turnsNaming: () => (isFull ? queued : []),
       class: () => ({ spec: { limits: { maxQueuedTurns: 2 }, history: { turns: 3 }, overrides: [], secrets: [] } }),
     },
@@ -62,15 +60,8 @@ test('a full queue refuses turns that are counted nowhere, so its session is swe
       list: async () => [{ namespace: 'team', sessionUID: SESSION_UID, incarnation: 1, seq: 1, createdAt: 0 }],
       delete: async () => undefined,
     },
-    log: silentLogger,
-    clock,
-    ownTime: () => clock.now(),
-    random: seededRandom(1),
-    intervalMs: 60_000,
-    signal: ended.signal,
-    closing: ended.signal,
-  } as unknown as GarbageOptions);
-  garbage.start();
+    ended: ended.signal,
+  });
   const key = `${session.metadata.namespace}/${session.metadata.name}`;
   await clock.advance(10 * 60_000);
   assert.deepEqual(deleted, []);
@@ -90,7 +81,7 @@ test('a class that is gone while a sweep reads the turns, and is back before the
   let leaves = true;
   const deleted: string[] = [];
   const ended = new AbortController();
-  const garbage = new Garbage({
+  const garbage = startGarbage(clock, {
     api: {
       list: async () => {
         if (leaves) isThere = false;
@@ -100,21 +91,11 @@ test('a class that is gone while a sweep reads the turns, and is back before the
       delete: async (_resource: unknown, { name }: { name: string }) => void deleted.push(name),
     },
     caches: {
-      allSessions: () => [session],
-      session: () => session,
-      turnsNaming: () => [],
+      ...cachesOf(session),
       class: () => (isThere ? { spec: { history: { turns: 2 }, overrides: [], secrets: [] } } : undefined),
     },
-    store: { list: async () => [] },
-    log: silentLogger,
-    clock,
-    ownTime: () => clock.now(),
-    random: seededRandom(1),
-    intervalMs: 60_000,
-    signal: ended.signal,
-    closing: ended.signal,
-  } as unknown as GarbageOptions);
-  garbage.start();
+    ended: ended.signal,
+  });
   await clock.advance(10 * 60_000);
   assert.deepEqual([isThere, deleted], [false, []]);
   [isThere, leaves] = [true, false];

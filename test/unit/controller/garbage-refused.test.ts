@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
-import { Garbage, type GarbageOptions } from '../../../controller/garbage/garbage.ts';
 import { ApiError } from '../../../core/kube/errors.ts';
-import { silentLogger } from '../../../core/system.ts';
-import { seededRandom } from '../../support/random.ts';
+import { startGarbage } from '../../support/garbage.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import { aPod, aTurn, SESSION_UID } from '../../support/world.ts';
 
@@ -26,7 +24,7 @@ async function sweep(error: ApiError) {
   });
   const adopted = new Set<string>();
   const deleted = new Set<string>();
-  const garbage = new Garbage({
+  startGarbage(clock, {
     api: {
       list: async () => ({ metadata: {}, items: [] }),
       get: async ({ plural }: { plural: string }) => (plural === 'pods' ? pod : aTurn()),
@@ -44,18 +42,10 @@ async function sweep(error: ApiError) {
       closed: () => undefined,
       node: () => undefined,
     },
-    store: { list: async () => [] },
     record: () => undefined,
-    log: silentLogger,
-    clock,
-    ownTime: () => clock.now(),
-    random: seededRandom(1),
-    intervalMs: 60_000,
     nodeGraceMs: 60_000,
-    signal: ended.signal,
-    closing: ended.signal,
-  } as unknown as GarbageOptions);
-  garbage.start();
+    ended: ended.signal,
+  });
   await clock.advance(2 * HOUR);
   ended.abort();
   return { adopted: [...adopted], deleted: [...deleted], pod: pod.metadata.name };

@@ -1,9 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { Garbage, type GarbageOptions } from '../../../controller/garbage/garbage.ts';
 import type { CachedSession } from '../../../controller/world/world.ts';
-import { silentLogger } from '../../../core/system.ts';
-import { seededRandom } from '../../support/random.ts';
+import { cachesOf, startGarbage } from '../../support/garbage.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import { aSession, aTurn } from '../../support/world.ts';
 
@@ -19,7 +17,7 @@ async function removing() {
   const items = [1, 2, 3, 4, 5].map((index) => aTurn({ name: `t-${index}`, status: { index, phase: 'Succeeded' } }));
   const deletions: { signal: AbortSignal; answer: () => void }[] = [];
   const closing = new AbortController();
-  const garbage = new Garbage({
+  const garbage = startGarbage(clock, {
     api: {
       list: async () => ({ items, metadata: { resourceVersion: '1' } }),
       get: async () => session,
@@ -30,21 +28,11 @@ async function removing() {
         }),
     },
     caches: {
-      allSessions: () => [session],
-      session: () => session,
-      turnsNaming: () => [],
+      ...cachesOf(session),
       class: () => ({ spec: { limits: { maxQueuedTurns: 2 }, history: { turns: 2 }, overrides: [], secrets: [] } }),
     },
-    store: { list: async () => [] },
-    log: silentLogger,
-    clock,
-    ownTime: () => clock.now(),
-    random: seededRandom(1),
-    intervalMs: 60_000,
-    signal: new AbortController().signal,
     closing: closing.signal,
-  } as unknown as GarbageOptions);
-  garbage.start();
+  });
   await clock.advance(10 * 60_000);
   closing.abort(new Error('the controller is stopping'));
   const stopped = garbage.stop(5_000);

@@ -9,7 +9,7 @@ import type { Draft, Policy } from '../draft.ts';
 import { hasPassed } from '../draft.ts';
 import { afterLoss } from '../loss.ts';
 import { recordStartFailure } from '../start-failures.ts';
-import { boundBefore, failedStart, failLive, mayGiveIndexes, startMs, wasBound } from './starting.ts';
+import { boundBefore, failedStart, failLive, freeIndex, startMs, wasBound } from './starting.ts';
 
 /** The pod of the present incarnation: lost, ended or silent. */
 
@@ -142,8 +142,9 @@ export const silent: Policy = (draft) => {
     const { reason, what, why } = failed;
     const message = `${what}: ${link.refused?.message}`;
     draft.problems.Pod = { reason, message };
-    if (!mayGiveIndexes(draft)) return 'Stop';
-    failLive(draft, reason, message);
+    const index = freeIndex(draft);
+    if (index === undefined) return 'Stop';
+    failLive(draft, index, { reason, message });
     draft.actions.push({ do: 'CloseLink' }, { do: 'DeletePod', pod, why });
     return 'Stop';
   }

@@ -3,7 +3,7 @@ import { isProblem } from '../../settings/effective.ts';
 import { hasProtection, LACKS } from '../../status/protection.ts';
 import { type Policy, wake } from '../draft.ts';
 import { requiredProtections } from '../readiness.ts';
-import { failLive, mayGiveIndexes } from './starting.ts';
+import { failLive, freeIndex } from './starting.ts';
 
 /** Protections that the class requires of a pod before its first turn. */
 
@@ -20,8 +20,9 @@ export const unprotected: Policy = (draft) => {
   const why = installation.imagesArePrograms ? reasons.EmbeddedCluster : reasons[reason];
   const message = `${why} Class "${session.spec.class}" requires ${lacks} (spec.sandbox.require).`;
   draft.problems.Pod = { reason, message };
-  if (!mayGiveIndexes(draft)) return 'Stop';
-  failLive(draft, reason, message);
+  const index = freeIndex(draft);
+  if (index === undefined) return 'Stop';
+  failLive(draft, index, { reason, message });
   draft.actions.push({ do: 'CloseLink' }, { do: 'DeletePod', pod, why: `it lacks ${lacks}, which its class requires` });
   return 'Stop';
 };

@@ -16,7 +16,7 @@ import { stateIsWritten } from '../session-status.ts';
 import { nextStart, wanted } from '../start-failures.ts';
 import { isFinished } from '../suspend-reason.ts';
 import { knownPodUID } from './pod.ts';
-import { failLive, startMs } from './starting.ts';
+import { failLive, freeIndex, startMs } from './starting.ts';
 
 /** Maximum wait for a transient refusal: the session holds a slot that others could use. */
 const TRANSIENT_MS = 60_000;
@@ -74,7 +74,9 @@ export const create: Policy = (draft) => {
     problem &&
     (problem.reason === 'PodForbidden' || (since !== undefined && now - waitedSince(draft, since) >= patienceMs))
   ) {
-    failLive(draft, problem.reason, problem.message);
+    const index = freeIndex(draft);
+    if (index === undefined) return 'Stop';
+    failLive(draft, index, problem);
     draft.released = true;
     return 'Stop';
   }

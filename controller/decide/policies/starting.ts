@@ -1,6 +1,5 @@
 import type { StoredPod } from '../../../core/kube/builtin.ts';
 import { BRINGER, BUILDER } from '../../../core/resources/names.ts';
-import type { Reason } from '../../../core/resources/reasons.ts';
 import { startLimit } from '../../settings/granted.ts';
 import { isRunnerless, wasLetRun } from '../../settings/runnerless.ts';
 import { ended } from '../../status/turn-status.ts';
@@ -8,7 +7,7 @@ import { wasNeverSent } from '../../world/link-view.ts';
 import { isGiven } from '../../world/own-turns.ts';
 import { isHopeless, ownContainer, podProblem, startedContainer } from '../../world/pod-status.ts';
 import { isFromPool } from '../../world/session-pods.ts';
-import type { CachedTurn } from '../../world/world.ts';
+import type { CachedTurn, Problem } from '../../world/world.ts';
 import type { Draft, Policy } from '../draft.ts';
 import { waitedSince, wake } from '../draft.ts';
 import { afterLoss, causeOf } from '../loss.ts';
@@ -48,10 +47,11 @@ export function failedStart(draft: Draft, pod: StoredPod): 'Stop' {
   const message = startFailure(pod);
   if (cannotWork(draft, pod)) {
     draft.problems.Pod = { reason: 'StartFailed', message };
-    if (!mayGiveIndexes(draft)) return 'Stop';
+    const index = freeIndex(draft);
+    if (index === undefined) return 'Stop';
     const given = mayBeGiven(draft, pod);
     if (given) loseRunning(draft, pod);
-    failLive(draft, 'StartFailed', message, given);
+    failLive(draft, index, { reason: 'StartFailed', message }, given);
   } else {
     draft.problems.Pod = draft.startFailed;
     loseRunning(draft, pod);
@@ -103,19 +103,26 @@ function startFailure(pod: StoredPod): string {
   return `The container ended${code} before it took a turn${why}; is the runner in the image, and has it enough memory?`;
 }
 
-/** Reports whether turns can be ended that have no index yet: no earlier leader can give one to another turn any more. */
-export function mayGiveIndexes({ world, turns }: Draft): boolean {
-  return world.settled || turns.live.every(({ status }) => status.index !== undefined);
+/**
+ * The index of the first turn that ends without one. Undefined while there is such a turn and an earlier leader can still give
+ * the index to another.
+ */
+export function freeIndex({ world, turns }: Draft): number | undefined {
+  const isSafe = world.settled || turns.live.every(({ status }) => status.index !== undefined);
+  return isSafe ? turns.lastIndex + 1 : undefined;
 }
 
-/** Ends all turns but `other` that wait for the start, each with an index. Held turns wait for something else. */
-export function failLive(draft: Draft, reason: Reason, message: string, other?: CachedTurn): void {
-  let last = draft.turns.lastIndex;
+/**
+ * Ends all turns but `other` that wait for the start; those without an index get theirs from `first` on. Held turns wait for
+ * something else.
+ */
+export function failLive(draft: Draft, first: number, problem: Problem, other?: CachedTurn): void {
+  let next = first;
   for (const turn of draft.turns.live) {
     if (turn === other) continue;
     if (draft.world.session.spec.suspend && !isGiven(turn)) continue;
-    const status = ended(turn, { phase: 'Failed', reason, message }, draft.world.now);
-    draft.actions.push({ do: 'WriteTurn', turn, status: { ...status, index: turn.status.index ?? ++last } });
+    const status = ended(turn, { phase: 'Failed', ...problem }, draft.world.now);
+    draft.actions.push({ do: 'WriteTurn', turn, status: { ...status, index: turn.status.index ?? next++ } });
   }
 }
 
@@ -184,7 +191,8 @@ export const slowStart: Policy = (draft) => {
     wake(draft, deadline);
     return undefined;
   }
-  if (!mayGiveIndexes(draft)) return undefined;
+  const index = freeIndex(draft);
+  if (index === undefined) return undefined;
   // The cache may be behind, and a pod that ran must not be reported as never started.
   if (memory.incarnation.podRead?.podUID !== pod.metadata.uid) {
     draft.actions.push({ do: 'ReadPod', pod });
@@ -196,7 +204,7 @@ export const slowStart: Policy = (draft) => {
   const message = `The pod did not take turns${within}: ${problem?.message ?? silent}`;
   draft.problems.Pod = { reason, message };
   // The outcome of a turn that may have run is written once the pod has ended.
-  failLive(draft, reason, message, mayHaveRun(draft, pod));
+  failLive(draft, index, { reason, message }, mayHaveRun(draft, pod));
   const given = reported ? { problem: { reason, message } } : {};
   draft.actions.push({ do: 'CloseLink' }, { do: 'DeletePod', pod, why: silent, ...given });
   return 'Stop';

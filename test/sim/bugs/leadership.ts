@@ -44,8 +44,8 @@ export const leadershipBugs: readonly Bug[] = [
     edits: [
       {
         file: 'controller/decide/policies/protection.ts',
-        find: "  if (!mayGiveIndexes(draft)) return 'Stop';\n",
-        replace: '  void mayGiveIndexes;\n',
+        find: '  const index = freeIndex(draft);\n',
+        replace: '  void freeIndex;\n  const index = draft.turns.lastIndex + 1;\n',
       },
     ],
   },

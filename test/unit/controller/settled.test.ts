@@ -92,6 +92,15 @@ const withheld: { what: string; action: string; world: WorldChange }[] = [
     },
   },
   {
+    what: 'no index for turns whose pod the API server refuses',
+    action: 'WriteTurn',
+    world: {
+      session: owned,
+      turns: [aTurn()],
+      memory: { startProblem: { reason: 'PodForbidden', message: 'violates PodSecurity' } },
+    },
+  },
+  {
     what: 'no index for turns whose session is deleted',
     action: 'WriteTurn',
     world: { session: aSession({ deleting: true, status: RUNNING_STATUS }), pod, turns: [aTurn()] },

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { setTimeout as after } from 'node:timers/promises';
 import { describe, type TestContext, test } from 'vitest';
 import { eventually } from '../support/eventually.ts';
-import { apply, ended, get, kubectl, makeNamespace, said, session, turn, until } from './support/cluster.ts';
+import { tools } from '../support/tools.ts';
+import { apply, ended, finish, get, kubectl, makeNamespace, said, session, turn, until } from './support/cluster.ts';
 import { pythonAgent, pythonImage } from './support/images.ts';
 import { allEnded, assertOnce, giveTurns } from './support/load.ts';
 import { cordon, nodeNames, processes, signal } from './support/node.ts';
@@ -10,11 +11,11 @@ import { cordon, nodeNames, processes, signal } from './support/node.ts';
 const PAUSE_MS = 20_000;
 const serving = () =>
   eventually(() => kubectl(['get', '--raw', '/readyz']), { timeoutMs: 240_000, what: 'API server' });
-const isServing = () =>
-  kubectl(['get', '--raw', '/readyz', '--request-timeout=2s']).then(
-    () => true,
-    () => false,
-  );
+/** Asks once: the other helpers ask again for longer than the pause. */
+async function isServing(): Promise<boolean> {
+  const { code } = await finish((await tools()).kubectl, ['get', '--raw', '/readyz', '--request-timeout=2s']);
+  return code === 0;
+}
 const agent = { image: pythonImage, agent: { command: pythonAgent } };
 
 /** Cordons a node until the end of the test and takes the sessions' pods from it; those of other tests stay. */

@@ -2,13 +2,14 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { afterAll } from 'vitest';
 import { type Approval, approvals, type StoredSession, type StoredTurn, turns } from '../../../core/resources/kinds.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type Installation, pythonAgent } from '../../support/installation.ts';
 
 /** Folder into which agents write for the tests. */
 export const SCRATCH = mkdtempSync(join(tmpdir(), 'berth-approvals-'));
-process.once('exit', () => rmSync(SCRATCH, { recursive: true, force: true }));
+afterAll(() => rmSync(SCRATCH, { recursive: true, maxRetries: 10 }));
 const CLIENT = join(import.meta.dirname, '..', '..', '..', 'clients', 'python');
 
 /**

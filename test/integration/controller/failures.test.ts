@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, test } from 'vitest';
+import { afterAll, describe, test } from 'vitest';
 import { pods } from '../../../core/kube/resources.ts';
 import type { KubeObject, Resource, Stored } from '../../../core/kube/types.ts';
 import { sessions, turns } from '../../../core/resources/kinds.ts';
@@ -12,7 +12,7 @@ import { type Installation, ONE_LEADER, pythonAgent } from '../../support/instal
 import { installed } from '../../support/installed.ts';
 
 const SCRATCH = mkdtempSync(join(tmpdir(), 'berth-failures-'));
-process.once('exit', () => rmSync(SCRATCH, { recursive: true, force: true }));
+afterAll(() => rmSync(SCRATCH, { recursive: true, maxRetries: 10 }));
 
 /** Sleeps in its first attempt, after it has changed its state; says what it finds of the state, and which attempt it is. */
 const AGENT = pythonAgent(`

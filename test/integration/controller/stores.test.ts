@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, test } from 'vitest';
+import { afterAll, describe, test } from 'vitest';
 import type { StoredSession } from '../../../core/resources/kinds.ts';
 import type { RequestFacts } from '../../../local/apiserver/types.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -12,7 +12,7 @@ import { installed } from '../../support/installed.ts';
 const storing = ({ resource, verb }: RequestFacts) => resource === 'blobs' && verb === 'create';
 const broken = { status: 'Failure', code: 500, reason: 'InternalError', message: 'the disk is on fire' } as never;
 const SCRATCH = mkdtempSync(join(tmpdir(), 'berth-stores-'));
-process.once('exit', () => rmSync(SCRATCH, { recursive: true, force: true }));
+afterAll(() => rmSync(SCRATCH, { recursive: true, maxRetries: 10 }));
 
 /** Writes a state of `input` bytes that cannot be compressed, and a little more when `idle` says that its first turn has ended. */
 const WRITER = pythonAgent(`

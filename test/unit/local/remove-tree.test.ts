@@ -2,17 +2,22 @@ import assert from 'node:assert/strict';
 import { chmodSync, existsSync, mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, test } from 'vitest';
+import { afterAll, describe, test } from 'vitest';
+import { removeTree } from '../../../local/remove-tree.ts';
 import { asUser } from '../../support/as-user.ts';
 
 const MODULE = new URL('../../../local/remove-tree.ts', import.meta.url).href;
+
+const scratch = mkdtempSync(join(tmpdir(), 'berth-remove-'));
+chmodSync(scratch, 0o755);
+afterAll(() => removeTree(scratch));
 
 const removing = (folder: string, code: string) =>
   asUser(folder, `import fs from 'node:fs'; import { removeTree } from ${JSON.stringify(MODULE)}; ${code}`);
 
 describe('a folder is removed', () => {
   test('with files in directories that their owner may not write to', () => {
-    const folder = mkdtempSync(join(tmpdir(), 'berth-remove-'));
+    const folder = mkdtempSync(join(scratch, 'folder-'));
     chmodSync(folder, 0o777);
     removing(
       folder,
@@ -26,7 +31,7 @@ describe('a folder is removed', () => {
   });
 
   test('without what its links lead to', () => {
-    const folder = mkdtempSync(join(tmpdir(), 'berth-remove-'));
+    const folder = mkdtempSync(join(scratch, 'folder-'));
     chmodSync(folder, 0o777);
     removing(
       folder,

@@ -128,8 +128,14 @@ import { sessionPod } from '../pod/pod.ts';`,
     name: 'a session with turns: One has had its turn only once that is counted',
     caughtBy: ['one turn'],
     within: 200,
-    from: 150,
-    focus: { deeds: [], deedEveryMs: 100, rates: { slow: 0.3, lost: 0.1 }, session: { turns: 'One' } },
+    // Sessions that are deleted make room for others, each with its chance.
+    focus: {
+      deeds: ['delete a session, and perhaps make another of its name'],
+      deedEveryMs: 60,
+      maxRunning: 8,
+      rates: { slow: 0.3, lost: 0.1 },
+      session: { turns: 'One' },
+    },
     edits: [
       {
         file: 'controller/decide/suspend-reason.ts',
@@ -167,14 +173,14 @@ import { sessionPod } from '../pod/pod.ts';`,
       'told truly',
     ],
     within: 200,
-    from: 200,
     // Standbys whose watches are late take over from leaders that give the lease free.
     focus: {
       deeds: ['ask a session to suspend once'],
       misfortunes: ['a controller is told to stop'],
       misfortuneEveryMs: 1500,
-      deedEveryMs: 400,
-      rates: { watchStalled: 0.3, watchBroken: 0, refused: 0, lost: 0, conflict: 0, slow: 0.1, attach: 0, store: 0 },
+      deedEveryMs: 150,
+      maxRunning: 8,
+      rates: { watchStalled: 0.1, watchBroken: 0, refused: 0, lost: 0, conflict: 0, slow: 0.1, attach: 0, store: 0 },
     },
     edits: [
       {
@@ -209,8 +215,11 @@ import { sessionPod } from '../pod/pod.ts';`,
     name: 'second look left out',
     caughtBy: ['spared'],
     within: 200,
-    from: 135,
-    focus: { deeds: ['ask a session to suspend once', 'resume a session'], deedEveryMs: 300, rates: { slow: 0.3 } },
+    focus: {
+      deeds: ['ask a session to suspend once', 'resume a session'],
+      deedEveryMs: 200,
+      rates: { slow: 0.3, watchStalled: 0.3 },
+    },
     edits: [
       { file: 'controller/act/suspension.ts', find: '  if (veto) {', replace: '  if (veto === key) {' },
       // The second read also puts a found turn into the caches, where this condition would undo the suspension.

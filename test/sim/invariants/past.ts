@@ -4,7 +4,8 @@ export class Past<T> {
 
   /** Records that `value` holds from `now` on; virtual milliseconds. */
   becomes(value: T, now: number): void {
-    if (this.#values.at(-1)?.value !== value) this.#values.push({ value, from: now });
+    const last = this.#values.at(-1);
+    if (!last || last.value !== value) this.#values.push({ value, from: now });
   }
 
   /** Returns all values that have held since `at`, with the one that held at that moment. */

@@ -76,6 +76,12 @@ export class ObjectCache<C extends CachedObject> {
     return (compareVersions(version, this.#position) ?? 0) < 0;
   }
 
+  /** Reports whether the cache has the object in this version or a later one. An event of it changes nothing. */
+  isKnown({ metadata }: CachedObject): boolean {
+    const known = this.#items.get(keyOf(metadata));
+    return (compareVersions(metadata.resourceVersion, known?.metadata.resourceVersion) ?? 1) <= 0;
+  }
+
   /** Records that the server's history has reached `version`. */
   advance(version: string): void {
     this.#position = version;
@@ -143,9 +149,7 @@ export class ObjectCache<C extends CachedObject> {
     const { uid, resourceVersion } = object.metadata;
     const dropped = this.#dropped.get(uid);
     if (dropped !== undefined && (compareVersions(resourceVersion, dropped) ?? 1) <= 0) return [];
-    const known = this.#items.get(keyOf(object.metadata));
-    const order = compareVersions(resourceVersion, known?.metadata.resourceVersion) ?? 1;
-    return order > 0 ? this.#set(object) : [];
+    return this.isKnown(object) ? [] : this.#set(object);
   }
 
   #set(object: C): Change<C>[] {

@@ -209,6 +209,8 @@ export class Reflector<T extends KubeObject, C extends CachedObject> {
         onAlive();
         if (event.type === 'BOOKMARK') cache.advance(version);
         else if (event.type === 'DELETED') onChanges(cache.observeDeleted(transform(event.object)));
+        // The result of a client's own write came first. To transform it again may take milliseconds.
+        else if (cache.isKnown(event.object)) cache.advance(version);
         else onChanges(cache.observe(transform(event.object)));
       }
       connection.signal.throwIfAborted();

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { describe, type TestContext, test } from 'vitest';
 import type { Pod } from '../../../core/kube/builtin.ts';
 import { Informer, type InformerOptions } from '../../../core/kube/informer.ts';
 import { pods } from '../../../core/kube/resources.ts';
+import type { KubeApi, Stored } from '../../../core/kube/types.ts';
 import { silentLogger, systemClock } from '../../../core/system.ts';
 import { eventually } from '../../support/eventually.ts';
 import { answer, type KubeServer, refuse } from '../../support/kube-server.ts';
@@ -512,6 +514,36 @@ describe('informer', () => {
     await client.create(pods, { metadata: { namespace: 'ns', name: 'last' }, spec: { containers: [] } });
     await eventually(() => changes.includes('+last'));
     assert.deepEqual(changes, ['+a', '~a', '+last']);
+  });
+
+  test('the event of a result that its writer has applied is not transformed again', async (t) => {
+    const applied = Promise.withResolvers<void>();
+    const at = (name: string, resourceVersion: string) => ({
+      metadata: { namespace: 'ns', name, uid: name, resourceVersion, creationTimestamp: '2030-01-01T00:00:00Z' },
+      spec: { containers: [] },
+    });
+    const api = {
+      list: async () => ({ items: [], metadata: { resourceVersion: '1' } }),
+      async *watch(_resource: unknown, { signal }: { signal: AbortSignal }) {
+        await applied.promise;
+        for (const object of [at('a', '2'), at('b', '3')]) yield { type: 'ADDED', object };
+        await once(signal, 'abort');
+      },
+    } as unknown as KubeApi;
+    const transformed: string[] = [];
+    const transform = (object: Stored<Pod>) => {
+      transformed.push(object.metadata.name);
+      return object;
+    };
+    const options = { clock: systemClock, random: seededRandom(), log: silentLogger, resource: pods };
+    const informer = new Informer<Pod>({ api, transform, unreadable: (object) => object, ...options });
+    informer.start();
+    t.onTestFinished(() => informer.stop());
+    await informer.synced();
+    informer.apply(at('a', '2'));
+    applied.resolve();
+    await eventually(() => informer.get('ns', 'b') !== undefined);
+    assert.deepEqual(transformed, ['a', 'b']);
   });
 
   test('an applied result that the watch has already seen deleted does not come back', async (t) => {

@@ -262,7 +262,7 @@ import { sessionPod } from '../pod/pod.ts';`,
         file: 'controller/decide/policies/pod.ts',
         find: '  if (!pod) {\n    if (!wasBound(draft, lost))',
         replace: `  if (!pod) {
-    failLive(draft, 'PodLost', 'its pod was given up');
+    failLive(draft, draft.turns.lastIndex + 1, { reason: 'PodLost', message: 'its pod was given up' });
     if (!wasBound(draft, lost))`,
       },
     ],

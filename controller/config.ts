@@ -48,6 +48,8 @@ export const controllerConfig = z.object({
   BERTH_UNRESPONSIVE: milliseconds('30s'),
   /** Time after the last message to an idle runner after which its attach is closed until the next one. */
   BERTH_ATTACH_LINGER: milliseconds('1m'),
+  /** Attaches to the pods of one node that may be opened at once. */
+  BERTH_ATTACHES_PER_NODE: z.coerce.number().int().min(1).default(16),
   /** Pace of garbage collection: minimum time between two sweeps of the history and the store of one session. */
   BERTH_GARBAGE_INTERVAL: milliseconds('1m'),
   /**

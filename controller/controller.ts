@@ -220,6 +220,7 @@ export class Controller {
       ...(config.BERTH_NAMESPACES.length > 0 ? { namespaces: config.BERTH_NAMESPACES } : {}),
       garbageIntervalMs: config.BERTH_GARBAGE_INTERVAL,
       attachLingerMs: config.BERTH_ATTACH_LINGER,
+      attachesPerNode: config.BERTH_ATTACHES_PER_NODE,
       maxRunning: config.BERTH_MAX_RUNNING,
       workers: config.BERTH_WORKERS,
       predecessorMs: this.#predecessorMs(leadership, keys),

@@ -5,6 +5,7 @@ import type { EventSubject } from '../core/kube/events.ts';
 import { WorkQueue } from '../core/kube/queue.ts';
 import type { KubeApi } from '../core/kube/types.ts';
 import { API_GROUP_VERSION } from '../core/resources/names.ts';
+import { isTerminal } from '../core/resources/turn-phases.ts';
 import type { Clock, Logger, Random } from '../core/runtime.ts';
 import type { Store, StoreUsage } from '../core/store/store.ts';
 import type { Effects } from './act/context.ts';
@@ -41,6 +42,8 @@ export interface LeadershipOptions {
   namespaces?: readonly string[];
   /** Milliseconds after the last message to an idle runner after which its attach is closed. */
   attachLingerMs: number;
+  /** Attaches to the pods of one node that may be opened at once. */
+  attachesPerNode: number;
   /** Minimum milliseconds between two sweeps of the same session for garbage. */
   garbageIntervalMs: number;
   maxRunning: number | undefined;
@@ -88,6 +91,11 @@ export class Leading {
       log,
       keys,
       lingerMs: options.attachLingerMs,
+      attachesPerNode: options.attachesPerNode,
+      isWaitedFor: ({ key }) => {
+        const { namespace, name } = refOf(key);
+        return caches.turnsNaming(namespace, name).some(({ status }) => !isTerminal(status?.phase));
+      },
       epoch: options.epoch,
       onChange: ({ key, uid }) => {
         if (uid !== '') return this.#queue.add(key);

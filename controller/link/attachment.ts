@@ -2,6 +2,7 @@ import { ASK_READY } from '../../core/frames/encode.ts';
 import type { KubeApi, PodStream } from '../../core/kube/types.ts';
 import { CONTAINER } from '../../core/resources/names.ts';
 import type { Clock, Logger } from '../../core/runtime.ts';
+import type { AttachLimit, Leave } from './attach-limit.ts';
 import { AttachSchedule } from './schedule.ts';
 
 export interface AttachmentOptions {
@@ -11,6 +12,10 @@ export interface AttachmentOptions {
   pod: { namespace: string; name: string };
   /** Somebody waits for the pod; see `hurry`. */
   hurried: boolean;
+  /** Limit of the attaches that are being opened, shared by all links. */
+  limit: AttachLimit;
+  /** Reports whether the attach comes before others that wait for the same node. */
+  isUrgent(): boolean;
   /** Called when a new attach is open; `ready` is asked for next. */
   onOpen(): void;
   /**
@@ -43,6 +48,10 @@ export class Attachment {
   /** True once the present attach has had an answer. */
   #answered = false;
   #cancelAnswer: () => void = () => {};
+  /** Name of the pod's node; empty before it is known. */
+  #node = '';
+  /** Gives back the place of the present attach on its node. */
+  #leave: Leave = () => {};
   /** Gives an owed answer its whole time again. */
   #renewAnswer: () => void = () => {};
 
@@ -73,13 +82,15 @@ export class Attachment {
     return this.#stream !== undefined;
   }
 
-  open(pod: { scheduled: boolean; running: boolean }): void {
+  open(pod: { scheduled: boolean; running: boolean; node?: string | undefined }): void {
+    this.#node = pod.node ?? '';
     if (pod.running) this.#schedule.opened();
     else if (pod.scheduled) this.#schedule.scheduled();
     void this.#stayAttached();
   }
 
-  podChanged(pod: { scheduled: boolean; deleted: boolean }): void {
+  podChanged(pod: { scheduled: boolean; deleted: boolean; node?: string | undefined }): void {
+    this.#node = pod.node ?? '';
     if (pod.deleted) this.#schedule.ends();
     if (pod.scheduled) this.#schedule.scheduled();
     else this.#schedule.changed();
@@ -155,6 +166,7 @@ export class Attachment {
   }
 
   answered(): void {
+    this.#leave();
     this.#cancelAnswer();
     this.#silentSince = undefined;
     this.#answered = true;
@@ -163,6 +175,7 @@ export class Attachment {
 
   /** Output came, but not the answer that is owed. */
   heard(): void {
+    this.#leave();
     this.#cancelAnswer();
   }
 
@@ -187,6 +200,23 @@ export class Attachment {
     if (this.#failing.ms >= NOTABLE_MS) this.#options.onChange();
   }
 
+  /** Waits until an attach to the node may be opened. This time counts neither as the pod's silence nor as failure. */
+  async #enter(signal: AbortSignal): Promise<Leave | undefined> {
+    const { clock, limit, isUrgent, onChange } = this.#options;
+    const enter = () => limit.enter(this.#node, () => isUrgent() || this.#waiting !== undefined, signal);
+    if (limit.hasRoom(this.#node)) return enter();
+    const from = clock.monotonic();
+    const silentSince = this.#silentSince;
+    this.#silentSince = undefined;
+    onChange();
+    const leave = await enter();
+    const waitedMs = clock.monotonic() - from;
+    if (silentSince !== undefined) this.#silentSince = silentSince + waitedMs;
+    if (this.#failing) this.#failing.since += waitedMs;
+    onChange();
+    return leave;
+  }
+
   async #stayAttached(): Promise<void> {
     const { api, clock, pod, log, onBytes, onChange } = this.#options;
     const { signal } = this.#closed;
@@ -194,7 +224,9 @@ export class Attachment {
       // A text to write is worth an attempt at once; further ones are paced.
       if (this.#waiting?.length === 0) await this.#textToWrite(signal);
       else await this.#schedule.wait(signal);
-      if (signal.aborted) return;
+      const leave = await this.#enter(signal);
+      if (!leave) return;
+      this.#leave = leave;
       let stream: PodStream;
       try {
         stream = await api.attach(pod, {
@@ -206,7 +238,9 @@ export class Attachment {
         });
       } catch (error) {
         log.debug({ pod: pod.name, err: error }, 'attach failed');
-        if (!signal.aborted) this.#failed();
+        leave();
+        if (signal.aborted) return;
+        this.#failed();
         continue;
       }
       this.#stream = stream;
@@ -221,6 +255,7 @@ export class Attachment {
       // An attach that worked makes a quick attempt worthwhile.
       if (clock.monotonic() - openedAt > STABLE_MS) this.#schedule.opened();
       this.#stream = undefined;
+      leave();
       this.#cancelAnswer();
       // A broken connection is not the pod's silence; one that this side closed for lack of an answer is.
       if (end.by !== 'local') this.#silentSince = undefined;

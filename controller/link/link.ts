@@ -6,6 +6,7 @@ import { validateFrame } from '../../core/frames/validate.ts';
 import type { KubeApi } from '../../core/kube/types.ts';
 import { type Clock, type Logger, latestTime, type Random } from '../../core/runtime.ts';
 import type { LinkView } from '../world/link-view.ts';
+import type { AttachLimit } from './attach-limit.ts';
 import { Attachment } from './attachment.ts';
 import { Binding } from './binding.ts';
 import { Heartbeat } from './heartbeat.ts';
@@ -43,6 +44,10 @@ export interface LinkOptions {
   onLaterEpoch(epoch: number): void;
   /** Time without a control line after which the attach of an idle runner is closed until the next one, milliseconds. */
   lingerMs: number;
+  /** Limit of the attaches that are being opened, shared by all links. */
+  limit: AttachLimit;
+  /** Reports whether the pod's session has a turn that has not ended. */
+  isWaitedFor(): boolean;
   /** Counters of refused frames, over all pods. */
   refused?: DecoderCounters | undefined;
 }
@@ -97,6 +102,7 @@ export class Link {
     this.#attachment = new Attachment({
       ...options,
       hurried: options.session !== '',
+      isUrgent: options.isWaitedFor,
       onOpen: () => {
         this.#greeted = false;
         this.#heartbeat.opened();
@@ -150,8 +156,8 @@ export class Link {
     return this.#attachment.isOpen;
   }
 
-  /** Begins to attach; `scheduled` and `running` are the known facts about the pod. */
-  open(pod: { scheduled: boolean; running: boolean; fresh?: boolean }): void {
+  /** Begins to attach; `scheduled`, `running` and `node` are the known facts about the pod. */
+  open(pod: { scheduled: boolean; running: boolean; node?: string | undefined; fresh?: boolean }): void {
     this.#isCreated = pod.fresh === true;
     if (pod.fresh) this.#view = after.openedFresh(this.#view);
     this.#attachment.open(pod);
@@ -181,7 +187,7 @@ export class Link {
     if (this.#view.phase !== 'Unbound' && !this.#view.fresh) this.#attachment.reattach();
   }
 
-  podChanged(pod: { scheduled: boolean; deleted: boolean }): void {
+  podChanged(pod: { scheduled: boolean; deleted: boolean; node?: string | undefined }): void {
     this.#attachment.podChanged(pod);
   }
 

@@ -5,6 +5,7 @@ import { LABEL_INCARNATION, LABEL_SESSION_UID } from '../../core/resources/names
 import type { Clock, Logger, Random } from '../../core/runtime.ts';
 import { startedContainer } from '../world/pod-status.ts';
 import { isFromPool, sessionNameOf } from '../world/session-pods.ts';
+import { AttachLimit } from './attach-limit.ts';
 import type { MasterKeys } from './keys.ts';
 import { Link } from './link.ts';
 
@@ -18,6 +19,10 @@ export interface LinksOptions {
   onChange(owner: LinkOwner): void;
   onLaterEpoch(epoch: number): void;
   lingerMs: number;
+  /** Attaches to the pods of one node that may be opened at once. */
+  attachesPerNode: number;
+  /** Reports whether a session has a turn that has not ended. */
+  isWaitedFor(session: LinkOwner): boolean;
   /** Counters of refused frames, over all pods. */
   refused?: DecoderCounters | undefined;
 }
@@ -38,10 +43,12 @@ export class Links {
   /** UID of a session → UIDs of its pods that have a link. */
   readonly #podsOf = new Map<string, Set<string>>();
   readonly #answers = { at: Number.NEGATIVE_INFINITY };
+  readonly #limit: AttachLimit;
   #number = 0;
 
   constructor(options: LinksOptions) {
     this.#options = options;
+    this.#limit = new AttachLimit(options.attachesPerNode);
   }
 
   get(podUID: string | undefined): Link | undefined {
@@ -52,7 +59,7 @@ export class Links {
   open(pod: StoredPod, session: LinkOwner): Link {
     const known = this.#links.get(pod.metadata.uid);
     if (known) return known;
-    const { onChange, ...rest } = this.#options;
+    const { onChange, isWaitedFor, ...rest } = this.#options;
     const { name, uid } = pod.metadata;
     this.#owners.set(uid, session);
     const link = new Link({
@@ -62,6 +69,11 @@ export class Links {
       incarnation: session.incarnation,
       nextNumber: () => ++this.#number,
       answers: this.#answers,
+      limit: this.#limit,
+      isWaitedFor: () => {
+        const owner = this.#owners.get(uid);
+        return owner !== undefined && owner.uid !== '' && isWaitedFor(owner);
+      },
       onChange: () => {
         const owner = this.#links.get(uid) === link ? this.#owners.get(uid) : undefined;
         if (owner) onChange(owner);
@@ -109,7 +121,7 @@ export class Links {
       this.assign(uid, owner);
     }
     const deleted = pod.metadata.deletionTimestamp !== undefined;
-    this.#links.get(pod.metadata.uid)?.podChanged({ scheduled: isDue(pod), deleted });
+    this.#links.get(pod.metadata.uid)?.podChanged({ scheduled: isDue(pod), deleted, node: pod.spec.nodeName });
   }
 
   close(podUID: string): void {
@@ -138,8 +150,8 @@ export class Links {
 }
 
 /** Facts about its pod that a link needs when it begins. */
-export function attachability(pod: StoredPod): { scheduled: boolean; running: boolean } {
-  return { scheduled: isDue(pod), running: startedContainer(pod) };
+export function attachability(pod: StoredPod): { scheduled: boolean; running: boolean; node: string | undefined } {
+  return { scheduled: isDue(pod), running: startedContainer(pod), node: pod.spec.nodeName };
 }
 
 /**

@@ -34,5 +34,6 @@ export interface Focus {
   releases?: boolean;
   maxRunning?: number;
   attachLingerSeconds?: number;
+  attachesPerNode?: number;
   storeCeilingBytes?: number;
 }

@@ -102,12 +102,14 @@ export class Simulation {
     this.#hasProtections = focus.protections ?? hasProtections;
     const sessionPools = focus.pools ?? (!this.#hasProtections && new Dice(seed, 'has pools').chance(0.2));
     const attachLingerSeconds = focus.attachLingerSeconds ?? new Dice(seed, 'attach linger').pick([1, 10, 60]);
+    const attachesPerNode = focus.attachesPerNode ?? new Dice(seed, 'attaches per node').pick([1, 2, 16]);
     this.#installation = {
       ...drawInstallation(dice),
       ...installationOf(focus),
       agentFiles,
       sessionPools,
       attachLingerSeconds,
+      attachesPerNode,
     };
     this.#rates = { ...drawRates(dice), ...focus.rates };
     const open = this.#hasProtections ? 0.3 : 0;
@@ -339,7 +341,10 @@ export class Simulation {
   }
 }
 
-function drawInstallation(dice: Dice): Omit<Installation, 'agentFiles' | 'sessionPools' | 'attachLingerSeconds'> {
+/** Settings that are drawn with dice of their own. */
+type NotDrawnHere = 'agentFiles' | 'sessionPools' | 'attachLingerSeconds' | 'attachesPerNode';
+
+function drawInstallation(dice: Dice): Omit<Installation, NotDrawnHere> {
   return {
     namespace: 'berth',
     keys: 'berth-master-key',

@@ -114,6 +114,7 @@ export class QuietWorld {
         maxRunning,
         storeCeilingBytes: 100_000_000,
         attachLingerSeconds: 60,
+        attachesPerNode: 16,
         workers: 32,
         nodeGraceSeconds: 60,
         garbageSeconds,

@@ -1,6 +1,6 @@
 import type { Bug } from './bug.ts';
 
-/** Mistakes in closing the attach of an idle runner. */
+/** Mistakes in opening attaches, and in closing that of an idle runner. */
 export const attachBugs: readonly Bug[] = [
   {
     name: 'the attach of a runner is closed although its turn runs',
@@ -25,6 +25,32 @@ export const attachBugs: readonly Bug[] = [
         file: 'controller/link/attachment.ts',
         find: '      this.#wake();\n      return;\n',
         replace: '      return;\n',
+      },
+    ],
+  },
+  {
+    name: 'an attach that is open keeps its place among those that are being opened',
+    caughtBy: ['settles', 'works', 'in time'],
+    within: 200,
+    focus: { attachesPerNode: 1 },
+    edits: [
+      {
+        file: 'controller/link/attachment.ts',
+        find: '      this.#leave = leave;\n',
+        replace: '',
+      },
+    ],
+  },
+  {
+    name: 'an attach that failed keeps its place among those that are being opened',
+    caughtBy: ['settles', 'works', 'in time'],
+    within: 200,
+    focus: { attachesPerNode: 1 },
+    edits: [
+      {
+        file: 'controller/link/attachment.ts',
+        find: '        leave();\n        if (signal.aborted) return;\n',
+        replace: '        if (signal.aborted) return;\n',
       },
     ],
   },

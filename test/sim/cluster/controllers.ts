@@ -23,6 +23,8 @@ export interface Installation {
   nodeGraceSeconds: number;
   garbageSeconds: number;
   attachLingerSeconds: number;
+  /** Attaches to the pods of one node that a controller opens at once. */
+  attachesPerNode: number;
   /** True when the controller reads ConfigMaps with agents' files. */
   agentFiles: boolean;
   /** True when the controller keeps pods of SessionPools. */
@@ -113,6 +115,7 @@ export class Replica {
         BERTH_NODE_GRACE: `${installation.nodeGraceSeconds}s`,
         BERTH_GARBAGE_INTERVAL: `${installation.garbageSeconds}s`,
         BERTH_ATTACH_LINGER: `${installation.attachLingerSeconds}s`,
+        BERTH_ATTACHES_PER_NODE: installation.attachesPerNode,
         BERTH_POD_UID: `${this.name}-pod-${this.#pods}`,
         BERTH_AGENT_FILES: String(installation.agentFiles),
         BERTH_SESSION_POOLS: String(installation.sessionPools),

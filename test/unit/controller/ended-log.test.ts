@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { describe, test } from 'vitest';
+import { AttachLimit } from '../../../controller/link/attach-limit.ts';
 import { framesInLog } from '../../../controller/link/ended-log.ts';
 import { Link } from '../../../controller/link/link.ts';
 import { frameText, readyText } from '../../../core/frames/encode.ts';
@@ -54,6 +55,8 @@ function read(log: string) {
     random,
     answers: { at: 0 },
     lingerMs: 60_000,
+    limit: new AttachLimit(1),
+    isWaitedFor: () => false,
     log: silentLogger,
     pod: { namespace: 'team', name: 'pod', uid: 'pod-1' },
     ...ADDRESS,

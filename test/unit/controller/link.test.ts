@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
+import { AttachLimit } from '../../../controller/link/attach-limit.ts';
 import type { MasterKeys } from '../../../controller/link/keys.ts';
 import { Link } from '../../../controller/link/link.ts';
 import type { LinkView } from '../../../controller/world/link-view.ts';
@@ -32,6 +33,7 @@ function setUp(
     keys?: MasterKeys;
     onChange?: (view: LinkView) => void;
     lingerMs?: number;
+    limit?: AttachLimit;
   } = {},
 ) {
   const clock = change.clock ?? new VirtualClock();
@@ -53,10 +55,12 @@ function setUp(
     nextNumber: () => ++number,
     answers,
     lingerMs: change.lingerMs ?? 3_600_000,
+    limit: change.limit ?? new AttachLimit(16),
+    isWaitedFor: () => false,
     onChange: () => change.onChange?.(link.view),
     onLaterEpoch: (epoch) => later.push(epoch),
   });
-  link.open({ scheduled: true, running: false });
+  link.open({ scheduled: true, running: false, node: 'node-1' });
   return { clock, pod, link, later, answers };
 }
 
@@ -267,6 +271,79 @@ describe('an attach', () => {
     pod.unreachable = false;
     await clock.advance(20_000);
     assert.deepEqual([pod.given, link.view.delivery?.result.message.outcome], [['turn-1', 'turn-2'], 'Cancelled']);
+  });
+});
+
+describe('an attach that waits for others of its node', () => {
+  const NEVER = new AbortController().signal;
+  /** A link to a node with one place. `taken`: another attach has it, and gives it back with what this resolves to. */
+  async function crowded() {
+    const limit = new AttachLimit(1);
+    const parts = await bound({ limit });
+    const taken = async () => (await limit.enter('node-1', () => true, NEVER))!;
+    return { ...parts, limit, taken };
+  }
+
+  test('is opened when one of them has its answer', async () => {
+    const limit = new AttachLimit(1);
+    const leave = await limit.enter('node-1', () => false, NEVER);
+    const { clock, pod, link } = setUp({ limit });
+    await clock.advance(10_000);
+    assert.deepEqual([pod.attempts, link.view.phase], [0, 'Opening']);
+    leave?.();
+    await clock.advance(10);
+    assert.deepEqual([pod.attempts, link.view.phase, limit.hasRoom('node-1')], [1, 'Unbound', true]);
+  });
+
+  test('leaves its own place when it is refused, cut off, unanswered or closed', async () => {
+    const { clock, pod, link, limit } = await crowded();
+    const places: boolean[] = [];
+    pod.unreachable = true;
+    pod.drop();
+    await clock.advance(60_000);
+    places.push(limit.hasRoom('node-1'));
+    pod.unreachable = false;
+    pod.deaf = true;
+    link.podChanged({ scheduled: true, deleted: false, node: 'node-1' });
+    await clock.advance(1_000);
+    places.push(limit.hasRoom('node-1'));
+    await clock.advance(4_100);
+    places.push(limit.hasRoom('node-1'));
+    link.podChanged({ scheduled: true, deleted: false, node: 'node-1' });
+    await clock.advance(20_000);
+    link.close();
+    await clock.advance(0);
+    places.push(limit.hasRoom('node-1'));
+    assert.deepEqual(places, [true, false, true, true]);
+  });
+
+  test('is not silent, and becomes so again for as long as it was when it is opened', async () => {
+    const { clock, pod, link, limit, taken } = await crowded();
+    pod.deaf = true;
+    link.startTurn(TURN);
+    await clock.advance(4_000);
+    const leave = await taken();
+    await clock.advance(2_000);
+    assert.equal(link.view.silentSince, undefined);
+    await clock.advance(600_000);
+    leave();
+    await clock.advance(0);
+    const silentMs = clock.monotonic() - (link.view.silentSince ?? 0);
+    assert.ok(silentMs > 4_900 && silentMs < 6_000, `silent for ${silentMs} ms`);
+    assert.equal(limit.hasRoom('node-1'), false);
+  });
+
+  test('is not out of reach for the longer', async () => {
+    const { clock, pod, link, taken } = await crowded();
+    pod.unreachable = true;
+    pod.drop();
+    await clock.advance(3_000);
+    const leave = await taken();
+    await clock.advance(600_000);
+    leave();
+    await clock.advance(20_000);
+    const { unreachableMs = 0 } = link.view;
+    assert.ok(unreachableMs > 2_000 && unreachableMs < 30_000, `${unreachableMs} ms`);
   });
 });
 

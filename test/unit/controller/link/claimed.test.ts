@@ -29,7 +29,7 @@ async function waiting(isCreated = false) {
   const key = Buffer.alloc(32, 7);
   const links = new Links({
     api: new PodRunner(clock, random),
-    ...{ clock, random, log: silentLogger, lingerMs: 3_600_000, epoch: () => 5 },
+    ...{ clock, random, log: silentLogger, lingerMs: 3_600_000, attachesPerNode: 16, epoch: () => 5 },
     keys: { current: { id: 'k', key }, byId: new Map([['k', key]]) },
     onChange: () => {},
     onLaterEpoch: () => {},

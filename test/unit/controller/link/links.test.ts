@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict';
+import { test } from 'vitest';
+import { Links, type LinksOptions } from '../../../../controller/link/links.ts';
+import type { AttachOptions, PodStream } from '../../../../core/kube/types.ts';
+import { silentLogger } from '../../../../core/system.ts';
+import { seededRandom } from '../../../support/random.ts';
+import { VirtualClock } from '../../../support/virtual-clock.ts';
+import { aPod } from '../../../support/world.ts';
+
+/** Links to pods of one node, of which one at a time is being attached, and none ever answers. */
+function oneAtATime(isWaitedFor: LinksOptions['isWaitedFor']) {
+  const clock = new VirtualClock();
+  const attached: string[] = [];
+  const attach = ({ name }: { name: string }, { signal }: AttachOptions) => {
+    attached.push(name);
+    const { promise, reject } = Promise.withResolvers<PodStream>();
+    signal?.addEventListener('abort', () => reject(signal.reason));
+    return promise;
+  };
+  const links = new Links({
+    ...{ api: { attach }, clock, random: seededRandom(), log: silentLogger },
+    ...{ lingerMs: 60_000, attachesPerNode: 1, isWaitedFor, epoch: () => 5 },
+    keys: { current: { id: 'k', key: Buffer.alloc(32) }, byId: new Map() },
+    onChange: () => {},
+    onLaterEpoch: () => {},
+  });
+  const open = (name: string, owner: { key: string; uid: string }) => {
+    const pod = aPod({ name, uid: name });
+    links.open(pod, { ...owner, incarnation: 1 }).open({ scheduled: true, running: true, node: 'node-1' });
+  };
+  return { links, clock, attached, open };
+}
+
+test('a session with a turn is attached before others on its node, and the pod of a pool is not', async () => {
+  const waitedFor = new Set<string>();
+  const { links, clock, attached, open } = oneAtATime(({ key }) => waitedFor.has(key));
+  open('first', { key: 'team/first', uid: 'session-1' });
+  await clock.advance(1_000);
+  open('idle', { key: 'team/idle', uid: 'session-2' });
+  open('pool-0', { key: 'team/busy', uid: '' });
+  open('busy', { key: 'team/busy', uid: 'session-3' });
+  await clock.advance(1_000);
+  waitedFor.add('team/busy');
+  for (const name of ['first', 'busy', 'idle']) {
+    links.close(name);
+    await clock.advance(1_000);
+  }
+  assert.deepEqual(attached, ['first', 'busy', 'idle', 'pool-0']);
+});

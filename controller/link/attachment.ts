@@ -22,8 +22,10 @@ export interface AttachmentOptions {
    * Called with each chunk as it comes: the stream is always drained, as a stalled reader would block the container.
    */
   onBytes(chunk: Buffer): void;
-  /** Called when an answer has become overdue, or the attach has ended. */
+  /** Called when an answer has become overdue, the attach has ended, or it begins or ends to wait for its place. */
   onChange(): void;
+  /** Called when the attach has waited for its place for so many milliseconds, in which nothing could be sent or heard. */
+  onDelay(ms: number): void;
 }
 
 /** Time after which an open attach that owes an answer is closed and tried again. */
@@ -50,6 +52,8 @@ export class Attachment {
   #cancelAnswer: () => void = () => {};
   /** Name of the pod's node; empty before it is known. */
   #node = '';
+  /** Time since which the attach has waited for its place, monotonic milliseconds. */
+  #queuedSince: number | undefined;
   /** Gives back the place of the present attach on its node. */
   #leave: Leave = () => {};
   /** Gives an owed answer its whole time again. */
@@ -60,7 +64,7 @@ export class Attachment {
     this.#schedule = new AttachSchedule(options.clock, options);
   }
 
-  /** Time since which the pod has owed an answer over an open attach, monotonic milliseconds. */
+  /** Time since which the pod has owed an answer over an open attach, monotonic milliseconds, later by what the attach has waited. */
   get silentSince(): number | undefined {
     return this.#silentSince;
   }
@@ -76,6 +80,11 @@ export class Attachment {
   /** Start of these failed attempts, monotonic milliseconds. */
   get failingSince(): number | undefined {
     return this.#failing?.since;
+  }
+
+  /** Milliseconds for which the attach has waited for its place among those to its node; undefined when it does not. */
+  get queuedMs(): number | undefined {
+    return this.#queuedSince === undefined ? undefined : this.#options.clock.monotonic() - this.#queuedSince;
   }
 
   get isOpen(): boolean {
@@ -153,6 +162,7 @@ export class Attachment {
     const renew = () => {
       this.#cancelAnswer();
       const cancelTimer = clock.setTimer(ANSWER_MS, () => {
+        this.#leave();
         stream.close();
         onChange();
       });
@@ -200,19 +210,20 @@ export class Attachment {
     if (this.#failing.ms >= NOTABLE_MS) this.#options.onChange();
   }
 
-  /** Waits until an attach to the node may be opened. This time counts neither as the pod's silence nor as failure. */
+  /** Waits until an attach to the node may be opened. All clocks stand still meanwhile: the wait is not the pod's fault. */
   async #enter(signal: AbortSignal): Promise<Leave | undefined> {
-    const { clock, limit, isUrgent, onChange } = this.#options;
+    const { clock, limit, isUrgent, onChange, onDelay } = this.#options;
     const enter = () => limit.enter(this.#node, () => isUrgent() || this.#waiting !== undefined, signal);
     if (limit.hasRoom(this.#node)) return enter();
-    const from = clock.monotonic();
-    const silentSince = this.#silentSince;
-    this.#silentSince = undefined;
+    this.#queuedSince = clock.monotonic();
     onChange();
     const leave = await enter();
-    const waitedMs = clock.monotonic() - from;
-    if (silentSince !== undefined) this.#silentSince = silentSince + waitedMs;
-    if (this.#failing) this.#failing.since += waitedMs;
+    const ms = clock.monotonic() - this.#queuedSince;
+    this.#queuedSince = undefined;
+    if (this.#silentSince !== undefined) this.#silentSince += ms;
+    if (this.#failing) this.#failing.since += ms;
+    this.#schedule.delayed(ms);
+    onDelay(ms);
     onChange();
     return leave;
   }

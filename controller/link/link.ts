@@ -112,6 +112,9 @@ export class Link {
         this.#heartbeat.updateSilence();
         options.onChange();
       },
+      onDelay: (ms) => {
+        this.#view = after.delayed(this.#view, ms);
+      },
     });
     this.#heartbeat = new Heartbeat({
       clock: options.clock,
@@ -134,7 +137,8 @@ export class Link {
   }
 
   get view(): LinkView {
-    return this.#view;
+    const { queuedMs } = this.#attachment;
+    return queuedMs === undefined ? this.#view : { ...after.delayed(this.#view, queuedMs), queued: true };
   }
 
   /** UID of the session that the pod belongs to; empty for a pod that no session has claimed. */

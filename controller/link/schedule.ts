@@ -55,6 +55,11 @@ export class AttachSchedule {
     this.#isEnding = true;
   }
 
+  /** No attempt could be made for so many milliseconds: the fast ones that are left are made now. */
+  delayed(ms: number): void {
+    if (this.#scheduledAt !== undefined) this.#scheduledAt += ms;
+  }
+
   /** Starts the fast attempts over after an attach that was open. */
   opened(): void {
     this.#scheduledAt = this.#clock.monotonic() - FIRST_MS;

@@ -123,6 +123,19 @@ export function silent(view: LinkView, { silentSince, unreachableMs, othersAnswe
   };
 }
 
+/** View whose times are so many milliseconds later, in which its attach has waited and nothing could be sent or heard. */
+export function delayed(view: LinkView, ms: number): LinkView {
+  const { openedAt, bindSentAt, silentSince, cancelSent } = view;
+  const later = ([turn, sent]: [string, Cancelled]): [string, Cancelled] => [turn, { ...sent, at: sent.at + ms }];
+  return {
+    ...view,
+    openedAt: openedAt + ms,
+    ...(bindSentAt === undefined ? {} : { bindSentAt: bindSentAt + ms }),
+    ...(silentSince === undefined ? {} : { silentSince: silentSince + ms }),
+    ...(cancelSent ? { cancelSent: new Map([...cancelSent].map(later)) } : {}),
+  };
+}
+
 function withoutRefusal(view: LinkView, code: RefusalCode): LinkView {
   const { refused, ...rest } = view;
   return refused?.code === code ? rest : view;

@@ -51,5 +51,6 @@ export function isUnheardOf(link: LinkView | undefined): boolean {
 
 /** Reports whether the runner of an unclaimed pod waits for a session, as far as is known. */
 export function hasAnswered(link: LinkView | undefined): boolean {
-  return link?.phase === 'Unbound' && link.silentSince === undefined && link.unreachableMs === undefined;
+  if (link?.phase !== 'Unbound' || link.queued) return false;
+  return link.silentSince === undefined && link.unreachableMs === undefined;
 }

@@ -37,9 +37,14 @@ export function wasNeverSent(link: LinkView | undefined, podUID: string | undefi
   return link.fresh || link.answered === true;
 }
 
-/** State of the link to a pod's runner; read by decisions, changed only by the link. */
+/**
+ * State of the link to a pod's runner; read by decisions, changed only by the link. The times of what the link has done and waits
+ * for stand still while its attach waits for its place.
+ */
 export interface LinkView {
   readonly podUID: string;
+  /** True while the attach waits for its place among those to its node; what is sent then is lost, or waits too. */
+  readonly queued?: boolean;
   /** Creation of the link, milliseconds since the epoch. */
   readonly openedAt: number;
   /**

@@ -11,6 +11,7 @@ import { leaderChange } from './leader-change.ts';
 import { writesOfLives } from './lives.ts';
 import { load } from './load.ts';
 import { peer } from './peer/peer.ts';
+import { podParts } from './pod-parts.ts';
 import { pools } from './pools.ts';
 import { pythonOnKind } from './python-kind.ts';
 import { queue } from './queue.ts';
@@ -53,6 +54,7 @@ try {
   await section('commands', ['cli-list', 'cli-turn'], () => commands(ground));
   await section('leader', ['leader-one', 'leader-two'], () => leaderChange(ground));
   await section('cold kinds', [], async () => ({ figures: await coldKinds(ground) }));
+  await section('pod parts', [], async () => ({ figures: await podParts(ground) }));
   await section('agent-sandbox', [], () => peer(ground));
   await section('python on kind', [], async () => ({ figures: await pythonOnKind(ground.namespace) }));
 } finally {

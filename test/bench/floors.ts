@@ -239,12 +239,17 @@ export class Floors {
     return this.spawn([nodePath, '-e', '0'], '');
   }
 
-  /** F-container: a pod whose PID 1 echoes, from its creation until an early attach has the echo. Deletes it. */
-  async container(): Promise<number> {
+  /**
+   * F-container: a pod whose PID 1 echoes, from its creation until an early attach has the echo. Deletes it. `change` makes it
+   * another pod.
+   */
+  async container(change: (pod: Pod) => void = () => {}): Promise<number> {
     const { client, namespace } = this.#cluster;
     const name = `container-${this.#count++}`;
+    const pod = this.#pod(namespace, name, ECHO);
+    change(pod);
     const started = performance.now();
-    await client.create(pods, this.#pod(namespace, name, ECHO));
+    await client.create(pods, pod);
     const lines = await this.#attached(namespace, name);
     const ms = performance.now() - started;
     lines.close();

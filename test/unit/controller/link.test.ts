@@ -298,39 +298,72 @@ describe('an attach that waits for others of its node', () => {
   test('leaves its own place when it is refused, cut off, unanswered or closed', async () => {
     const { clock, pod, link, limit } = await crowded();
     const places: boolean[] = [];
+    const seen = async (ms: number) => {
+      await clock.advance(ms);
+      places.push(limit.hasRoom('node-1'));
+    };
     pod.unreachable = true;
     pod.drop();
-    await clock.advance(60_000);
-    places.push(limit.hasRoom('node-1'));
+    await seen(60_000);
     pod.unreachable = false;
     pod.deaf = true;
     link.podChanged({ scheduled: true, deleted: false, node: 'node-1' });
-    await clock.advance(1_000);
-    places.push(limit.hasRoom('node-1'));
-    await clock.advance(4_100);
-    places.push(limit.hasRoom('node-1'));
-    link.podChanged({ scheduled: true, deleted: false, node: 'node-1' });
-    await clock.advance(20_000);
+    await seen(1_000);
+    await seen(4_000);
+    while (limit.hasRoom('node-1')) await clock.advance(100);
+    pod.drop();
+    await seen(1);
+    while (limit.hasRoom('node-1')) await clock.advance(100);
     link.close();
-    await clock.advance(0);
-    places.push(limit.hasRoom('node-1'));
-    assert.deepEqual(places, [true, false, true, true]);
+    await seen(0);
+    assert.deepEqual(places, [true, false, true, true, true]);
   });
 
-  test('is not silent, and becomes so again for as long as it was when it is opened', async () => {
+  test('shows that, and is silent and out of reach for no longer than it was before', async () => {
     const { clock, pod, link, limit, taken } = await crowded();
     pod.deaf = true;
     link.startTurn(TURN);
-    await clock.advance(4_000);
+    await clock.advance(4_999);
     const leave = await taken();
+    const silentMs = () => clock.monotonic() - (link.view.silentSince ?? 0);
     await clock.advance(2_000);
-    assert.equal(link.view.silentSince, undefined);
+    const before = silentMs();
+    await clock.advance(600_000);
+    assert.deepEqual([link.view.queued, silentMs()], [true, before]);
+    leave();
+    await clock.advance(0);
+    assert.deepEqual([link.view.queued, silentMs(), limit.hasRoom('node-1')], [undefined, before, false]);
+    assert.ok(before >= 5_000 && before < 7_000, `${before} ms`);
+  });
+
+  test('is not older for it, nor are the binding and the cancellation that were sent before', async () => {
+    const { clock, pod, link, taken } = await crowded();
+    link.startTurn(TURN);
+    link.cancel('turn-1');
+    const { view } = link;
+    const leave = await taken();
+    pod.drop();
+    await clock.advance(1_000);
+    const from = clock.monotonic();
     await clock.advance(600_000);
     leave();
     await clock.advance(0);
-    const silentMs = clock.monotonic() - (link.view.silentSince ?? 0);
-    assert.ok(silentMs > 4_900 && silentMs < 6_000, `silent for ${silentMs} ms`);
-    assert.equal(limit.hasRoom('node-1'), false);
+    const later = (link.view.openedAt - view.openedAt) as number;
+    assert.ok(later >= clock.monotonic() - from, `${later} ms`);
+    assert.equal((link.view.bindSentAt ?? 0) - (view.bindSentAt ?? 0), later);
+    const cancelledAt = ({ cancelSent }: LinkView) => cancelSent?.get('turn-1')?.at ?? 0;
+    assert.equal(cancelledAt(link.view) - cancelledAt(view), later);
+  });
+
+  test('is then tried as often as a pod that has just started', async () => {
+    const limit = new AttachLimit(1);
+    const leave = await limit.enter('node-1', () => false, NEVER);
+    const { clock, pod } = setUp({ limit });
+    pod.unreachable = true;
+    await clock.advance(10_000);
+    leave?.();
+    await clock.advance(500);
+    assert.equal(pod.attempts, 21);
   });
 
   test('is not out of reach for the longer', async () => {

@@ -27,6 +27,7 @@ const unfit: Record<string, Partial<ClaimableFacts>> = {
   'is bound': { link: aLink({ phase: 'Bound', protocol: PROTOCOL_VERSION }) },
   'owes an answer': { link: { ...link, silentSince: 1 } },
   'cannot be attached': { link: { ...link, unreachableMs: 1 } },
+  'waits to be attached again': { link: { ...link, queued: true } },
   'speaks a protocol that is not understood': { link: { ...link, protocol: PROTOCOL_VERSION + 2 } },
 };
 

@@ -32,7 +32,7 @@ export const attachBugs: readonly Bug[] = [
     name: 'an attach that is open keeps its place among those that are being opened',
     caughtBy: ['settles', 'works', 'in time'],
     within: 200,
-    focus: { attachesPerNode: 1 },
+    focus: { attachesPerNode: 1, attachLingerSeconds: 3600 },
     edits: [
       {
         file: 'controller/link/attachment.ts',

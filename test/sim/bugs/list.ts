@@ -128,6 +128,7 @@ import { sessionPod } from '../pod/pod.ts';`,
     name: 'a session with turns: One has had its turn only once that is counted',
     caughtBy: ['one turn'],
     within: 200,
+    from: 201,
     // Sessions that are deleted make room for others, each with its chance.
     focus: {
       deeds: ['delete a session, and perhaps make another of its name'],

@@ -15,6 +15,8 @@ import { suspendedBy } from './suspended.ts';
 const JUST_ACTIVE_MS = 10_000;
 /** Interval at which preemption is planned; see controller/capacity/plan.ts. */
 const PLAN_MS = 1000;
+/** Age at which a session that takes one turn, and has none, loses its pod; see controller/decide/turnless.ts. */
+const TURNLESS_MS = 60_000;
 /** Kinds whose caches a controller decides by. */
 const CACHES = ['sessions', 'turns', 'pods', 'sessionclasses'];
 
@@ -23,6 +25,8 @@ class Reasons {
   /** Session → whether it wanted a slot, and whether it had one and was idle. */
   readonly wants = new Pasts<boolean>();
   readonly rests = new Pasts<boolean>();
+  /** Session → whether it had a turn that had not ended. */
+  readonly works = new Pasts<boolean>();
   readonly idleMs = new Pasts<number>();
   /** Class → the number of idle sessions that keep their pods, and the time for which asking ones keep theirs. */
   readonly minIdle = new Pasts<number>();
@@ -73,6 +77,7 @@ class Reasons {
       gone.delete(metadata.uid);
       this.classOf.set(metadata.uid, spec.class);
       this.wants.becomes(metadata.uid, wants(session, working.has(metadata.uid)), now);
+      this.works.becomes(metadata.uid, working.has(metadata.uid), now);
       this.rests.becomes(metadata.uid, !working.has(metadata.uid) && this.#hasSlot(session), now);
       this.idleMs.becomes(metadata.uid, parseDuration(spec.timeouts?.idle ?? '2h'), now);
     }
@@ -96,8 +101,9 @@ function wants({ spec, status }: StoredSession, works: boolean): boolean {
 }
 
 /**
- * A session's pod is given up unasked in four cases: its runner is not understood, the session was idle for its timeout, its
- * node is cordoned, or another session waits for the slot (preemption). A session that keeps no state never loses its pod unasked.
+ * A session's pod is given up unasked in five cases: its runner is not understood, the session takes one turn and none has come for
+ * a minute, it was idle for its timeout, its node is cordoned, or another session waits for the slot (preemption). A session that
+ * keeps no state loses its pod unasked only for want of its one turn.
  * Preemption spares sessions that were just active, sessions that have waited for a decision for less than their
  * class's window, and the idle sessions that their class keeps. A controller decides by what it was shown: changes that
  * it was not shown, changes since its last plan, and activity after its last question about activity are not held
@@ -110,6 +116,14 @@ export const preempted: MakeInvariant = (facts) => {
   const reasons = new Reasons(facts);
   const asksSince = new Map<string, number>();
   const { server, kubelets } = facts;
+
+  /** Reports whether the session takes one turn, and none had come by a virtual time, a minute after its creation. */
+  const isTurnless = ({ metadata, spec, status }: StoredSession, known: number): boolean => {
+    if (spec.turns !== 'One' || spec.input !== undefined || status?.lastTurn) return false;
+    const hadOne = [...reasons.works.since(metadata.uid, known)].every(Boolean);
+    const age = server.clock.now() - Date.parse(metadata.creationTimestamp) + CLOCK_MS;
+    return !hadOne && age >= TURNLESS_MS;
+  };
 
   /** Returns the reason why the pod must not be given up; undefined when there is none. */
   const problem = (
@@ -162,10 +176,11 @@ export const preempted: MakeInvariant = (facts) => {
       if (read?.wished || suspend || suspendRequest || facts.isToRestart(session)) return;
       const fail = (why: string) =>
         facts.fail('preempted', `${call.name} is given up unasked by ${call.process} although ${why}`);
-      if (session.spec.persistence?.state === false) return fail('it keeps no state');
-      if (facts.isOutdated(call.process, pod.metadata.uid)) return;
       const { uid } = session.metadata;
       const known = facts.knewUntil(call, CACHES);
+      if (isTurnless(session, known)) return;
+      if (session.spec.persistence?.state === false) return fail('it keeps no state');
+      if (facts.isOutdated(call.process, pod.metadata.uid)) return;
       const asking = facts.turnsOf(uid).find(({ status }) => status?.phase === 'AwaitingApproval');
       const idleMs = Math.min(...reasons.idleMs.since(uid, known));
       const until = lastWord.of(call, container, read, known);

@@ -24,7 +24,7 @@ export interface AttachmentOptions {
   onBytes(chunk: Buffer): void;
   /** Called when an answer has become overdue, the attach has ended, or it begins or ends to wait for its place. */
   onChange(): void;
-  /** Called when the attach has waited for its place for so many milliseconds, in which nothing could be sent or heard. */
+  /** Called when the attach has waited this many milliseconds for its place. Nothing could be sent or heard meanwhile. */
   onDelay(ms: number): void;
 }
 

@@ -55,7 +55,7 @@ export class AttachSchedule {
     this.#isEnding = true;
   }
 
-  /** No attempt could be made for so many milliseconds: the fast ones that are left are made now. */
+  /** Moves the fast attempts by the milliseconds in which none could be made. */
   delayed(ms: number): void {
     if (this.#scheduledAt !== undefined) this.#scheduledAt += ms;
   }

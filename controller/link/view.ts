@@ -123,7 +123,7 @@ export function silent(view: LinkView, { silentSince, unreachableMs, othersAnswe
   };
 }
 
-/** View whose times are so many milliseconds later, in which its attach has waited and nothing could be sent or heard. */
+/** View after the attach has waited this many milliseconds for its place: all times that count against the pod are later by them. */
 export function delayed(view: LinkView, ms: number): LinkView {
   const { openedAt, bindSentAt, silentSince, cancelSent } = view;
   const later = ([turn, sent]: [string, Cancelled]): [string, Cancelled] => [turn, { ...sent, at: sent.at + ms }];

@@ -1,4 +1,4 @@
-/** What the parts of a session's pod cost its start, in pods that have nothing of Berth. */
+/** Start times of pods like that of `F-container`, each of which differs from it in one part that a session's pod has. */
 import type { Pod } from '../../core/kube/builtin.ts';
 import { compared, type Figure } from './figures.ts';
 import type { Ground } from './ground.ts';
@@ -6,7 +6,7 @@ import { count } from './settings.ts';
 
 const SAMPLES = count(30, 2);
 
-/** `F-container`'s pod with so many volumes. */
+/** Gives a pod this number of `emptyDir` volumes. */
 const withVolumes = (volumes: number) => (pod: Pod) => {
   const names = Array.from({ length: volumes }, (_, i) => `volume-${i}`);
   pod.spec.volumes = names.map((name) => ({ name, emptyDir: {} }));

@@ -348,7 +348,7 @@ describe('an attach that waits for others of its node', () => {
     await clock.advance(600_000);
     leave();
     await clock.advance(0);
-    const later = (link.view.openedAt - view.openedAt) as number;
+    const later = link.view.openedAt - view.openedAt;
     assert.ok(later >= clock.monotonic() - from, `${later} ms`);
     assert.equal((link.view.bindSentAt ?? 0) - (view.bindSentAt ?? 0), later);
     const cancelledAt = ({ cancelSent }: LinkView) => cancelSent?.get('turn-1')?.at ?? 0;

@@ -54,7 +54,7 @@ async function waited(): Promise<void> {
  * rehearsing, as there is no program to rehearse with.
  */
 export async function firstTurns(image: string): Promise<Figure[]> {
-  const plainImage = stageImage();
+  const plainImage = await stageImage();
   rmSync(join(plainImage, 'bin'), { recursive: true });
   try {
     return await compare(stagedCommand(image), stagedCommand(plainImage));

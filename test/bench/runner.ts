@@ -23,7 +23,7 @@ import { stream } from './stream.ts';
 
 /** All of it, one after the other, so that nothing weighs on anything else. */
 export async function withoutKubernetes(run: Run): Promise<void> {
-  const image = stageImage();
+  const image = await stageImage();
   try {
     const command = stagedCommand(image);
     await run.section('runner: start', ['runner-start'], () => starts(command));

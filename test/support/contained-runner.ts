@@ -1,4 +1,4 @@
-import { execFileSync, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import {
   chmodSync,
   copyFileSync,
@@ -12,6 +12,7 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { NODE_FLAGS } from '../../core/program/node-flags.ts';
+import { bundle } from '../../images/bundle.ts';
 import { eventually } from './eventually.ts';
 import { peakMemory } from './processes.ts';
 import { skipWithout } from './requires.ts';
@@ -30,18 +31,13 @@ export const noContainer: string | false =
   skipWithout('pid-namespaces', canUnshare(), 'PID namespaces cannot be made here');
 
 /**
- * Stages programs as in an image: owned by root, Node can be run but not read. The caller removes the folder at the
- * end.
+ * Stages programs as in an image: the same bundle, owned by root, and Node can be run but not read. The caller removes the
+ * folder at the end.
  */
-export function stageImage(): string {
+export async function stageImage(): Promise<string> {
   const folder = mkdtempSync(join(tmpdir(), 'berth-image-'));
   chmodSync(folder, 0o755);
-  const bundle = ['--bundle', '--platform=node', '--format=cjs', '--log-level=error'];
-  execFileSync(join(CHECKOUT, 'node_modules/.bin/esbuild'), [
-    join(CHECKOUT, 'runner/main.ts'),
-    ...bundle,
-    `--outfile=${join(folder, 'runner.cjs')}`,
-  ]);
+  await bundle(CHECKOUT, 'runner/main.ts', join(folder, 'runner.cjs'));
   copyFileSync(process.execPath, join(folder, 'node'));
   chmodSync(join(folder, 'node'), 0o711);
   mkdirSync(join(folder, 'bin'));

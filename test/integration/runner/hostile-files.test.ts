@@ -238,7 +238,7 @@ if os.fork() == 0:
 
 describe('a state directory that its owner cannot read', skipIf(noContainer), () => {
   test('fails the turn with StateNotStored and the name, and the session goes on', async () => {
-    const image = stageImage();
+    const image = await stageImage();
     await using runner = await ContainedRunner.bound({ image, agent });
     for (const script of ['mkdir a; chmod 0 a', 'echo x > a; chmod 0 a', 'chmod 0 .']) {
       const { outcome, error } = await runner.runTurn(script);

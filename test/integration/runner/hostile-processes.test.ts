@@ -62,8 +62,8 @@ const STOPPERS: [what: string, script: string] = [
 
 describe('a fork bomb', skipIf(noContainer), () => {
   let image: string;
-  beforeAll(() => {
-    image = stageImage();
+  beforeAll(async () => {
+    image = await stageImage();
   });
   afterAll(() => rmSync(image, { recursive: true }));
 
@@ -93,7 +93,7 @@ describe('processes that want to stay', skipIf(noContainer), () => {
   let image: string;
   let runner: ContainedRunner;
   beforeAll(async () => {
-    image = stageImage();
+    image = await stageImage();
     // Room for what all of its turns leave, and the threads of the runner.
     runner = await ContainedRunner.bound({ image, agent, processes: 256 });
   });
@@ -195,7 +195,7 @@ describe('processes that want to stay', skipIf(noContainer), () => {
 
 describe('an agent with a clock of its own', skipIf(noContainer), () => {
   test('is measured and timed out by the runner’s: what it makes of the time changes nothing', async () => {
-    const image = stageImage();
+    const image = await stageImage();
     const library = join(image, 'faketime.so');
     execFileSync('cc', ['-shared', '-fPIC', '-o', library, join(SUPPORT, 'faketime.c')]);
     const faked = `export LD_PRELOAD=${library}; date +%Y; touch $BERTH_STATE_DIR/old`;
@@ -216,8 +216,8 @@ describe('an agent with a clock of its own', skipIf(noContainer), () => {
 
 describe('a keeper on its own', skipIf(noContainer), () => {
   let image: string;
-  beforeAll(() => {
-    image = stageImage();
+  beforeAll(async () => {
+    image = await stageImage();
   });
   afterAll(() => rmSync(image, { recursive: true }));
 

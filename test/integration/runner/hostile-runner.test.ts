@@ -88,7 +88,7 @@ describe('a runner as in a container, and its agent', skipIf(noContainer), () =>
   let image: string;
   let runner: ContainedRunner;
   beforeAll(async () => {
-    image = stageImage();
+    image = await stageImage();
     runner = await ContainedRunner.bound({ image, agent });
   });
   afterAll(async () => {
@@ -163,7 +163,7 @@ describe('a runner as in a container, and its agent', skipIf(noContainer), () =>
   });
 
   test('reports that it is not hardened where it cannot ignore signals', async () => {
-    const bare = stageImage();
+    const bare = await stageImage();
     try {
       rmSync(join(bare, 'signals.node'));
       await using other = await ContainedRunner.bound({ image: bare, agent });
@@ -220,8 +220,8 @@ describe('a runner as in a container, and its agent', skipIf(noContainer), () =>
 
 describe('a keeper and its agent', skipIf(noContainer), () => {
   let image: string;
-  beforeAll(() => {
-    image = stageImage();
+  beforeAll(async () => {
+    image = await stageImage();
   });
   afterAll(() => rmSync(image, { recursive: true }));
 

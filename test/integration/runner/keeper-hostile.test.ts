@@ -21,8 +21,8 @@ const thread = (body: string) =>
 
 describe('an agent that takes its keeper’s open files', skipIf(noContainer), () => {
   let image: string;
-  beforeAll(() => {
-    image = stageImage();
+  beforeAll(async () => {
+    image = await stageImage();
   });
   afterAll(() => rmSync(image, { recursive: true }));
 
@@ -42,7 +42,7 @@ test(
   'a program that cannot be executed takes nobody with it whom an earlier turn left',
   skipIf(noContainer),
   async () => {
-    const image = stageImage();
+    const image = await stageImage();
     const program = join(image, 'program');
     const write = (text: string) => writeFileSync(program, text, { mode: 0o755 });
     try {
@@ -97,8 +97,8 @@ describe('a keeper with too few open files to wait for anything or to read a pro
 
 describe('a container', skipIf(noContainer), () => {
   let image: string;
-  beforeAll(() => {
-    image = stageImage();
+  beforeAll(async () => {
+    image = await stageImage();
   });
   afterAll(() => rmSync(image, { recursive: true }));
   const agent = { ...TEXT, input: 'Args' as const, args: ['$(INPUT)'] };

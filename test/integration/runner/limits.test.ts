@@ -374,8 +374,8 @@ test('a limited program finds its state, and its limits change nothing for the r
 
 describe('sessions of one user on a node', skipIf(noContainer), () => {
   let image: string;
-  beforeAll(() => {
-    image = stageImage();
+  beforeAll(async () => {
+    image = await stageImage();
   });
   afterAll(() => rmSync(image, { recursive: true }));
   const agent = { result: 'Text' as const, input: 'Args' as const, args: ['$(INPUT)'] };

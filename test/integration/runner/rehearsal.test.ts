@@ -51,8 +51,8 @@ describe('a runner that waits for its session', skipIf(noKeeper), () => {
     chmodSync(join(image, 'bin/berth-agent'), 0o755);
   };
   const start = (options = {}) => new RunnerHarness({ command: stagedCommand(image), ...options });
-  beforeAll(() => {
-    image = stageImage();
+  beforeAll(async () => {
+    image = await stageImage();
   });
   afterAll(() => rmSync(image, { recursive: true, force: true }));
 
@@ -89,7 +89,7 @@ describe('a runner that waits for its session', skipIf(noKeeper), () => {
   });
 
   test('rehearses as PID 1 of a container, too', skipIf(noContainer), async () => {
-    const own = stageImage();
+    const own = await stageImage();
     try {
       await using runner = new ContainedRunner(own, LOOKING);
       await runner.ready();

@@ -21,7 +21,6 @@ import { withoutKubernetes } from './runner.ts';
 import { scale } from './scale.ts';
 import { sustained } from './sustained.ts';
 import type { TargetId } from './targets.ts';
-import { turnSteps } from './turn-steps.ts';
 import { wakes } from './wake.ts';
 
 const run = new Run();
@@ -46,7 +45,6 @@ try {
   await section('pools: burst', ['burst'], () => bursts(ground));
   await section('pools: sustained', ['sustained'], () => sustained(ground));
   await section('ready turns', ['turn'], () => readyTurns(ground));
-  await section('turn steps', [], async () => ({ figures: await turnSteps(ground) }));
   await section('idle turns', ['turn-idle'], () => idleTurns(ground));
   await section('writes of turns', ['writes-turn'], () => writesOfTurns(ground));
   await section('writes of lives', ['writes-life'], () => writesOfLives(ground));

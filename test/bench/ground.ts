@@ -37,6 +37,12 @@ export interface Ran {
   podUID: string;
 }
 
+/** Moments on the way of a turn, milliseconds from its creation: the creation is answered, and the turn is seen Running. */
+export interface Moments {
+  answeredMs: number;
+  runningMs: number;
+}
+
 /** Throws unless the turn Succeeded. */
 function succeeded({ ms, object: { metadata, status } }: { ms: number; object: Turn }): Ran {
   if (status?.phase !== 'Succeeded') throw new Error(`turn ${metadata.name}: ${JSON.stringify(status)}`);
@@ -80,11 +86,33 @@ export class Ground {
   }
 
   /** Turn of a session, from its creation. */
-  async turn(session: StoredSession, client = this.cluster.client): Promise<Ran> {
+  async turn(session: StoredSession): Promise<Ran> {
+    const turn = this.#newTurn(session);
+    const create = () => this.cluster.client.create(turns, turn);
+    return succeeded(await this.turns.timed(turn.metadata.name, create, ended));
+  }
+
+  /** Turn of a session, with the moments on its way. */
+  async tracedTurn(session: StoredSession): Promise<Ran & Moments> {
+    const turn = this.#newTurn(session);
+    const { name } = turn.metadata;
+    let created = 0;
+    let answered = 0;
+    const create = async () => {
+      created = performance.now();
+      await this.cluster.client.create(turns, turn);
+      answered = performance.now();
+    };
+    const running = this.turns.until(name, ({ status }) => status?.phase === 'Running');
+    // If the turn does not succeed, that is the error to report.
+    running.catch(() => {});
+    const ran = succeeded(await this.turns.timed(name, create, ended));
+    return { ...ran, answeredMs: answered - created, runningMs: (await running).at - created };
+  }
+
+  #newTurn(session: StoredSession): Turn {
     this.#count += 1;
-    const name = `${session.metadata.name}-t${this.#count}`;
-    const create = () => client.create(turns, newTurn(session, name, 'x'));
-    return succeeded(await this.turns.timed(name, create, ended));
+    return newTurn(session, `${session.metadata.name}-t${this.#count}`, 'x');
   }
 
   /** Creates sessions and resolves once each has answered a first turn. */

@@ -4,13 +4,20 @@ import { attaches, WriteMeter, withVariable } from './controller.ts';
 import type { Ground } from './ground.ts';
 import type { Outcome } from './run.ts';
 import { count, SAMPLES, TAIL_SAMPLES } from './settings.ts';
+import { spread } from './table.ts';
 
 /** Turns that are not measured: the first ones of a process are slower. */
 const FIRST = count(20, 3);
 const BURST = count(40, 10);
 const LINGER = '1s';
+/** Parts of a turn, one after the other, as a client that creates it and watches sees them. */
+const STEPS = {
+  creation: 'created → the creation is answered',
+  running: '→ Running is seen',
+  result: '→ its result is seen',
+} as const;
 
-/** Turns one after the other, each beside its floors. */
+/** Turns one after the other, each beside its floors, and the steps of each as the client sees them. */
 export async function readyTurns(ground: Ground): Promise<Outcome> {
   const { floors } = ground;
   const [session] = await ground.ready('turns');
@@ -18,14 +25,23 @@ export async function readyTurns(ground: Ground): Promise<Outcome> {
   for (let i = 0; i < FIRST; i++) await ground.turn(session);
   const values: number[] = [];
   const beside: Record<'F-write' | 'F-attach' | 'F-spawn', number[]> = { 'F-write': [], 'F-attach': [], 'F-spawn': [] };
+  const steps: Record<keyof typeof STEPS, number[]> = { creation: [], running: [], result: [] };
   for (let i = 0; i < TAIL_SAMPLES; i++) {
     beside['F-write'].push(await floors.write());
     beside['F-attach'].push(await floors.attach());
     beside['F-spawn'].push(await ground.spawn());
-    values.push((await ground.turn(session)).ms);
+    const { ms, answeredMs, runningMs } = await ground.tracedTurn(session);
+    values.push(ms);
+    steps.creation.push(answeredMs);
+    steps.running.push(runningMs - answeredMs);
+    steps.result.push(ms - runningMs);
   }
   await ground.gone('turns');
-  return { rows: [{ id: 'turn', values, floors: beside }] };
+  const figures = Object.entries(STEPS).map(([step, what]) => {
+    const series = steps[step as keyof typeof STEPS];
+    return { what: `turn on a ready session: ${what}`, measured: spread(series, 'ms', true), values: series };
+  });
+  return { rows: [{ id: 'turn', values, floors: beside }], figures };
 }
 
 /** API writes of turns that follow each other at once. */

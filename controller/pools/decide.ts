@@ -199,10 +199,13 @@ function isStale({ now, template, protocol }: PoolWorld, { pod, link, node }: Po
 
 /** Pods in the order in which they are given up: starting ones, then stale ones, then the oldest. */
 function byValue(world: PoolWorld, pods: readonly PoolPod[]): PoolPod[] {
-  const rank = (one: PoolPod) => (!isReady(world, one) ? 0 : isStale(world, one) ? 1 : 2);
-  const born = ({ pod }: PoolPod) => Date.parse(pod.metadata.creationTimestamp);
-  const byName = (a: PoolPod, b: PoolPod) => (a.pod.metadata.name < b.pod.metadata.name ? -1 : 1);
-  return [...pods].sort((a, b) => rank(a) - rank(b) || born(a) - born(b) || byName(a, b));
+  const valued = pods.map((one) => ({
+    one,
+    rank: !isReady(world, one) ? 0 : isStale(world, one) ? 1 : 2,
+    born: Date.parse(one.pod.metadata.creationTimestamp),
+    name: one.pod.metadata.name,
+  }));
+  return valued.sort((a, b) => a.rank - b.rank || a.born - b.born || (a.name < b.name ? -1 : 1)).map(({ one }) => one);
 }
 
 /**

@@ -5,6 +5,7 @@ import type { NamespacedObject, Resource } from '../../../core/kube/types.ts';
 import { type Any, kubectl, takesPods } from '../../e2e/support/cluster.ts';
 import { eventually } from '../../support/eventually.ts';
 import { BenchCluster } from '../cluster.ts';
+import { type Taken, withShares } from '../cpu-shares.ts';
 import { sleeping } from '../floors.ts';
 import type { Ground } from '../ground.ts';
 import { type Pace, paced } from '../pace.ts';
@@ -90,14 +91,14 @@ export class Claiming {
     return this.#cluster.noPods();
   }
 
-  /** Milliseconds of so many claims at once from a pool of as many, until the last is Ready. */
-  burst(size: number): Promise<number> {
+  /** So many claims at once from a pool of as many, until the last is Ready. */
+  burst(size: number): Promise<Taken> {
     return this.withPool(size, async (pool) => {
-      const started = performance.now();
-      const made = await Promise.all(Array.from({ length: size }, () => this.claim(pool)));
-      const ms = performance.now() - started;
-      await Promise.all(made.map((claimed) => this.end(claimed)));
-      return ms;
+      const { result, ...taken } = await withShares(() =>
+        Promise.all(Array.from({ length: size }, () => this.claim(pool))),
+      );
+      await Promise.all(result.map((claimed) => this.end(claimed)));
+      return taken;
     });
   }
 

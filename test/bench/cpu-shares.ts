@@ -16,6 +16,7 @@ const PROGRAMS = {
 const OTHERS = 'all other programs';
 
 type Share = keyof typeof PROGRAMS | typeof OTHERS;
+const SHARES = [...Object.keys(PROGRAMS), OTHERS] as Share[];
 
 /** Milliseconds of CPU by program. */
 export type Shares = Record<Share, number>;
@@ -31,15 +32,25 @@ function shareOf(pid: string): Share {
   return (found?.[0] ?? OTHERS) as Share;
 }
 
+/** Milliseconds of CPU that the threads of a process have taken so far. Throws when the process has ended. */
+export function cpuOfProcess(pid: number | string): number {
+  const ns = (thread: string) => {
+    try {
+      return Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ')[0]);
+    } catch {
+      // The thread has ended since it was listed.
+      return 0;
+    }
+  };
+  return readdirSync(`/proc/${pid}/task`).reduce((sum, thread) => sum + ns(thread), 0) / 1e6;
+}
+
 /** CPU that every process of the machine has taken so far, by its id. */
 function spent(): Map<string, Spent> {
   const all = new Map<string, Spent>();
   for (const pid of readdirSync('/proc').filter((name) => /^\d+$/.test(name))) {
     try {
-      const ns = (thread: string) =>
-        Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ')[0]);
-      const ms = readdirSync(`/proc/${pid}/task`).reduce((sum, thread) => sum + ns(thread), 0) / 1e6;
-      all.set(pid, { share: shareOf(pid), ms });
+      all.set(pid, { share: shareOf(pid), ms: cpuOfProcess(pid) });
     } catch {
       // The process has ended meanwhile.
     }
@@ -47,19 +58,19 @@ function spent(): Map<string, Spent> {
   return all;
 }
 
-/** Time that some work took in milliseconds, and the CPU that was taken meanwhile, except by processes that had ended by then. */
+/** Milliseconds that some work took, and the CPU that was taken meanwhile. */
 export interface Taken {
   ms: number;
   shares: Shares;
 }
 
+/** What `work` resolves with and what it has taken. The CPU of processes that have ended by then is left out. */
 export async function withShares<T>(work: () => Promise<T>): Promise<Taken & { result: T }> {
   const before = spent();
   const started = performance.now();
   const result = await work();
   const took = performance.now() - started;
-  const names = [...Object.keys(PROGRAMS), OTHERS] as Share[];
-  const shares = Object.fromEntries(names.map((name) => [name, 0])) as Shares;
+  const shares = Object.fromEntries(SHARES.map((name) => [name, 0])) as Shares;
   for (const [pid, { share, ms }] of spent()) shares[share] += Math.max(0, ms - (before.get(pid)?.ms ?? 0));
   return { result, ms: took, shares };
 }
@@ -72,9 +83,9 @@ export function shareFigures(
   beside?: { what: string; samples: readonly Shares[] },
 ): Figure[] {
   const of = (all: readonly Shares[], name: Share) => all.map((shares) => shares[name] / count);
-  return [...Object.keys(PROGRAMS), OTHERS].map((name) => {
-    const values = of(samples, name as Share);
-    const others = beside && of(beside.samples, name as Share);
+  return SHARES.map((name) => {
+    const values = of(samples, name);
+    const others = beside && of(beside.samples, name);
     return {
       what: `${what}: ${name}`,
       measured: spread(values, 'ms'),

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { readdirSync, readFileSync, rmSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import type { AgentSpec } from '../../core/frames/messages.ts';
@@ -7,6 +7,7 @@ import { QUIET_MS } from '../../runner/rehearsal/rehearsal.ts';
 import { stagedCommand, stageImage } from '../support/contained-runner.ts';
 import { rehearsed } from '../support/rehearsed.ts';
 import { RunnerHarness } from '../support/runner-harness.ts';
+import { cpuOfProcess } from './cpu-shares.ts';
 import { spawned, turn } from './drivers.ts';
 import { compared, type Figure } from './figures.ts';
 import { SAMPLES } from './settings.ts';
@@ -24,22 +25,16 @@ interface Sample {
   later: number;
 }
 
-/** Milliseconds of CPU that the process has taken, all its threads together. */
-function cpuOf(pid: number): number {
-  const nanoseconds = (thread: string) => readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ')[0];
-  return readdirSync(`/proc/${pid}/task`).reduce((sum, thread) => sum + Number(nanoseconds(thread)), 0) / 1e6;
-}
-
 async function sample(command: string[], waits: (runner: RunnerHarness) => Promise<void>): Promise<Sample> {
   await using runner = new RunnerHarness({ command, agent: AGENT });
   await runner.ready();
   await waits(runner);
-  const [cpuBefore, began] = [cpuOf(runner.pid), performance.now()];
+  const [cpuBefore, began] = [cpuOfProcess(runner.pid), performance.now()];
   runner.bind();
   while (runner.frames('bound').length === 0) await once(runner.child.stdout as NodeJS.ReadableStream, 'data');
   await turn(runner, 'hello');
   const first = performance.now() - began;
-  const cpu = cpuOf(runner.pid) - cpuBefore;
+  const cpu = cpuOfProcess(runner.pid) - cpuBefore;
   for (let i = 0; i < NOT_COUNTED; i++) await turn(runner, 'hello');
   return { first, cpu, later: await turn(runner, 'hello') };
 }

@@ -2,22 +2,26 @@ import {
   chmodSync,
   closeSync,
   constants,
+  fchmodSync,
+  futimesSync,
   mkdirSync,
   openSync,
   rmSync,
   symlinkSync,
-  utimesSync,
   writeSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import type { Transform } from 'node:stream';
 import type { Header } from 'tar-stream';
 
+/** Bytes of the plain archive that are decompressed at a time: each time costs the way to another thread and back. */
+const CHUNK_BYTES = 256 * 1024;
+
 /** Limits of an archive, and modes and owners of what is written. */
 export interface Rules {
   /** Subject of error messages, for example `the state`. */
   what: string;
-  decompress: () => Transform;
+  decompress: (options: { chunkSize: number }) => Transform;
   /** Limits of the plain archive. */
   maxBytes: number;
   maxEntries: number;
@@ -52,7 +56,7 @@ export class Extraction {
     const tar = await import('tar-stream');
     const { what, maxBytes, maxEntries, decompress, onPlain } = this.#rules;
     const entries = tar.extract();
-    const plain = decompress();
+    const plain = decompress({ chunkSize: CHUNK_BYTES });
     plain.on('data', (chunk: Buffer) => {
       onPlain?.(chunk);
       this.#bytes += chunk.length;
@@ -121,9 +125,9 @@ async function writeFile(path: string, { mtime }: Header, mode: number, content:
     for await (const chunk of content) {
       for (let at = 0; at < chunk.length; ) at += writeSync(fd, chunk, at);
     }
+    fchmodSync(fd, mode);
+    if (mtime) futimesSync(fd, mtime, mtime);
   } finally {
     closeSync(fd);
   }
-  chmodSync(path, mode);
-  if (mtime) utimesSync(path, mtime, mtime);
 }

@@ -85,7 +85,7 @@ interface Progress {
 
 async function collect(archive: Pack, progress: Progress): Promise<Omit<PackedState, 'skipped'>> {
   const hash = createHash('sha256');
-  const compress = createZstdCompress({ params: { [zlib.ZSTD_c_compressionLevel]: 1 } });
+  const compress = createZstdCompress({ chunkSize: CHUNK_BYTES, params: { [zlib.ZSTD_c_compressionLevel]: 1 } });
   const pieces: Buffer[] = [];
   let bytes = 0;
   compress.on('data', (piece: Buffer) => {
@@ -93,15 +93,38 @@ async function collect(archive: Pack, progress: Progress): Promise<Omit<PackedSt
     if (progress.packed <= progress.maxPacked) pieces.push(piece);
   });
   const finished = once(compress, 'end');
-  for await (const chunk of archive as AsyncIterable<Buffer>) {
-    hash.update(chunk);
-    bytes += chunk.length;
-    if (!compress.write(chunk)) await once(compress, 'drain');
+  for await (const piece of joined(archive as AsyncIterable<Buffer>)) {
+    hash.update(piece);
+    bytes += piece.length;
+    if (!compress.write(piece)) await once(compress, 'drain');
   }
   compress.end();
   await finished;
   checkPacked(progress);
   return { digest: hash.digest('hex'), bytes, packed: Buffer.concat(pieces, progress.packed) };
+}
+
+/**
+ * Joins chunks up to CHUNK_BYTES. The archive has three for each file, and each one given to the compressor costs the way to another
+ * thread and back.
+ */
+async function* joined(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let held: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of chunks) {
+    if (bytes + chunk.length > CHUNK_BYTES && bytes > 0) {
+      yield Buffer.concat(held, bytes);
+      held = [];
+      bytes = 0;
+    }
+    if (chunk.length >= CHUNK_BYTES) {
+      yield chunk;
+      continue;
+    }
+    held.push(chunk);
+    bytes += chunk.length;
+  }
+  if (bytes > 0) yield Buffer.concat(held, bytes);
 }
 
 function checkPlain({ plain, limit, maxBytes }: Progress): void {

@@ -22,7 +22,7 @@ import { syncBuiltinESMExports } from 'node:module';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { zstdCompressSync } from 'node:zlib';
+import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import { pack } from 'tar-stream';
 import { afterAll, describe, test, vi } from 'vitest';
 import { EMPTY_DIGEST } from '../../../runner/state/archive.ts';
@@ -34,6 +34,8 @@ import { skipIf, skipWithout } from '../../support/requires.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'berth-state-'));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
+/** Bytes that are given to the compressor at a time. */
+const PIECE = 256 * 1024;
 let count = 0;
 function directory(): string {
   count += 1;
@@ -86,6 +88,23 @@ describe('state', () => {
     const to = directory();
     await unpackDirectory(to, packed, digest);
     assert.equal((await packDirectory(to)).digest, digest);
+  });
+
+  test('files are restored byte by byte, small ones and those about as large as the pieces that are compressed', async () => {
+    const from = directory();
+    const sizes = [0, 1, 511, 512, 513, 100_000, PIECE - 513, PIECE - 1, PIECE, PIECE + 1, 2 * PIECE, 700_001];
+    const contents = [...sizes, ...Array.from({ length: 1500 }, (_, i) => i), ...sizes].map((size) =>
+      randomBytes(size),
+    );
+    for (const [i, content] of contents.entries()) writeFileSync(join(from, `${i}`), content);
+    const { packed, digest, bytes } = await packDirectory(from);
+    const plain = zstdDecompressSync(packed);
+    assert.equal(plain.length, bytes);
+    assert.equal(createHash('sha256').update(plain).digest('hex'), digest);
+    const to = directory();
+    await unpackDirectory(to, packed, digest);
+    assert.equal(readdirSync(to).length, contents.length);
+    for (const [i, content] of contents.entries()) assert.ok(content.equals(readFileSync(join(to, `${i}`))), `${i}`);
   });
 
   test('a changed byte changes the digest', async () => {

@@ -13,9 +13,7 @@ import {
 import { dirname, join } from 'node:path';
 import type { Transform } from 'node:stream';
 import type { Header } from 'tar-stream';
-
-/** Bytes of the plain archive that are decompressed at a time: each time costs the way to another thread and back. */
-const CHUNK_BYTES = 256 * 1024;
+import { CHUNK_BYTES } from './limits.ts';
 
 /** Limits of an archive, and modes and owners of what is written. */
 export interface Rules {

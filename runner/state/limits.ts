@@ -5,3 +5,8 @@ export const MAX_PLAIN_BYTES = 256 * 1024 * 1024;
  * empty.
  */
 export const MAX_ENTRIES = 2 ** 17;
+/**
+ * Bytes of the plain archive that are read, compressed or decompressed at a time. A compressor works in another thread, and each time
+ * costs the way there and back.
+ */
+export const CHUNK_BYTES = 256 * 1024;

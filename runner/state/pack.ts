@@ -7,10 +7,9 @@ import { MAX_STATE_BYTES } from '../../core/resources/limits.ts';
 import { TurnFailure } from '../../core/result/failure.ts';
 import { errorCode } from '../errors.ts';
 import { EMPTY_ARCHIVE, NO_STATE, type PackedState } from './archive.ts';
-import { MAX_PLAIN_BYTES } from './limits.ts';
+import { CHUNK_BYTES, MAX_PLAIN_BYTES } from './limits.ts';
 import { type Entry, readIfThere, walk } from './walk.ts';
 
-const CHUNK_BYTES = 256 * 1024;
 /** Number of named entries that are neither file nor directory nor link. */
 const NAMED_SKIPPED = 10;
 /** Largest files that a refusal names. */
@@ -104,10 +103,7 @@ async function collect(archive: Pack, progress: Progress): Promise<Omit<PackedSt
   return { digest: hash.digest('hex'), bytes, packed: Buffer.concat(pieces, progress.packed) };
 }
 
-/**
- * Joins chunks up to CHUNK_BYTES. The archive has three for each file, and each one given to the compressor costs the way to another
- * thread and back.
- */
+/** Joins chunks up to `CHUNK_BYTES`: an archive has a header, the content and zeros behind it for each file, one chunk each. */
 async function* joined(chunks: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let held: Buffer[] = [];
   let bytes = 0;

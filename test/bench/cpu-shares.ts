@@ -64,7 +64,10 @@ export interface Taken {
   shares: Shares;
 }
 
-/** What `work` resolves with and what it has taken. The CPU of processes that have ended by then is left out. */
+/**
+ * Does `work` and resolves with its result, the time that it took, and the CPU that every program took meanwhile. The CPU of processes
+ * that end before `work` does is left out.
+ */
 export async function withShares<T>(work: () => Promise<T>): Promise<Taken & { result: T }> {
   const before = spent();
   const started = performance.now();

@@ -26,6 +26,7 @@ import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import { pack } from 'tar-stream';
 import { afterAll, describe, test, vi } from 'vitest';
 import { EMPTY_DIGEST } from '../../../runner/state/archive.ts';
+import { CHUNK_BYTES } from '../../../runner/state/limits.ts';
 import { packDirectory } from '../../../runner/state/pack.ts';
 import { unpackDirectory } from '../../../runner/state/unpack.ts';
 import { walk } from '../../../runner/state/walk.ts';
@@ -34,8 +35,6 @@ import { skipIf, skipWithout } from '../../support/requires.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'berth-state-'));
 afterAll(() => rmSync(root, { recursive: true, force: true }));
-/** Bytes that are given to the compressor at a time. */
-const PIECE = 256 * 1024;
 let count = 0;
 function directory(): string {
   count += 1;
@@ -92,7 +91,20 @@ describe('state', () => {
 
   test('files are restored byte by byte, small ones and those about as large as the pieces that are compressed', async () => {
     const from = directory();
-    const sizes = [0, 1, 511, 512, 513, 100_000, PIECE - 513, PIECE - 1, PIECE, PIECE + 1, 2 * PIECE, 700_001];
+    const sizes = [
+      0,
+      1,
+      511,
+      512,
+      513,
+      100_000,
+      CHUNK_BYTES - 513,
+      CHUNK_BYTES - 1,
+      CHUNK_BYTES,
+      CHUNK_BYTES + 1,
+      2 * CHUNK_BYTES,
+      700_001,
+    ];
     const contents = [...sizes, ...Array.from({ length: 1500 }, (_, i) => i), ...sizes].map((size) =>
       randomBytes(size),
     );

@@ -28,8 +28,11 @@ export interface AttachmentOptions {
   onDelay(ms: number): void;
 }
 
-/** Time after which an open attach that owes an answer is closed and tried again. */
-const ANSWER_MS = 5_000;
+/**
+ * Times after which an open attach that owes an answer is closed and tried again: the first, the second and further attaches of one
+ * silence. A connection that carries nothing is soon replaced by another, and a busy node gets time to answer.
+ */
+const ANSWER_MS = [5_000, 10_000, 15_000] as const;
 const STABLE_MS = 10_000;
 const NOTABLE_MS = 1_000;
 
@@ -44,7 +47,10 @@ export class Attachment {
   /** Ends the wait for a text. */
   #wake: () => void = () => {};
   #writing: Promise<void> = Promise.resolve();
-  #silentSince: number | undefined;
+  /** An answer that is owed: since when, later by the time without an attach before the present one, and the attaches that had none. */
+  #silence: { since: number; attaches: number } | undefined;
+  /** Time at which an attach that owed an answer was closed, while none is open, monotonic milliseconds. */
+  #closedAt: number | undefined;
   /** Start of the current run of failed attempts (monotonic milliseconds), and its length so far. */
   #failing: { since: number; ms: number } | undefined;
   /** True once the present attach has had an answer. */
@@ -64,9 +70,12 @@ export class Attachment {
     this.#schedule = new AttachSchedule(options.clock, options);
   }
 
-  /** Time since which the pod has owed an answer over an open attach, monotonic milliseconds, later by what the attach has waited. */
+  /**
+   * Time since which the pod has owed an answer over an open attach, monotonic milliseconds. It moves on while no attach is open, as
+   * nothing can be heard then.
+   */
   get silentSince(): number | undefined {
-    return this.#silentSince;
+    return this.#silence && this.#silence.since + this.#unheardMs();
   }
 
   /**
@@ -127,7 +136,7 @@ export class Attachment {
 
   /** Closes the present attach. The next one begins anew, and asks again for an answer that is owed. */
   reattach(): void {
-    this.#silentSince = undefined;
+    this.#owesNothing();
     this.#stream?.close();
   }
 
@@ -158,10 +167,12 @@ export class Attachment {
     const stream = this.#stream;
     if (!stream) return;
     const { clock, onChange } = this.#options;
-    this.#silentSince ??= clock.monotonic();
+    this.#silence ??= { since: clock.monotonic(), attaches: 0 };
+    const silence = this.#silence;
     const renew = () => {
       this.#cancelAnswer();
-      const cancelTimer = clock.setTimer(ANSWER_MS, () => {
+      const cancelTimer = clock.setTimer(ANSWER_MS[Math.min(silence.attaches, ANSWER_MS.length - 1)] as number, () => {
+        silence.attaches += 1;
         this.#leave();
         stream.close();
         onChange();
@@ -178,7 +189,7 @@ export class Attachment {
   answered(): void {
     this.#leave();
     this.#cancelAnswer();
-    this.#silentSince = undefined;
+    this.#owesNothing();
     this.#answered = true;
     this.#failing = undefined;
   }
@@ -187,6 +198,16 @@ export class Attachment {
   heard(): void {
     this.#leave();
     this.#cancelAnswer();
+  }
+
+  /** Milliseconds for which no attach has been open while an answer is owed. */
+  #unheardMs(): number {
+    return this.#closedAt === undefined ? 0 : this.#options.clock.monotonic() - this.#closedAt;
+  }
+
+  #owesNothing(): void {
+    this.#silence = undefined;
+    this.#closedAt = undefined;
   }
 
   #textToWrite(signal: AbortSignal): Promise<void> {
@@ -220,7 +241,6 @@ export class Attachment {
     const leave = await enter();
     const ms = clock.monotonic() - this.#queuedSince;
     this.#queuedSince = undefined;
-    if (this.#silentSince !== undefined) this.#silentSince += ms;
     if (this.#failing) this.#failing.since += ms;
     this.#schedule.delayed(ms);
     onDelay(ms);
@@ -255,6 +275,8 @@ export class Attachment {
         continue;
       }
       this.#stream = stream;
+      if (this.#silence) this.#silence.since += this.#unheardMs();
+      this.#closedAt = undefined;
       this.#answered = false;
       const waiting = this.#waiting ?? [];
       this.#waiting = undefined;
@@ -263,13 +285,14 @@ export class Attachment {
       this.expectAnswer();
       const openedAt = clock.monotonic();
       const end = await stream.closed;
-      // An attach that worked makes a quick attempt worthwhile.
-      if (clock.monotonic() - openedAt > STABLE_MS) this.#schedule.opened();
       this.#stream = undefined;
       leave();
       this.#cancelAnswer();
       // A broken connection is not the pod's silence; one that this side closed for lack of an answer is.
-      if (end.by !== 'local') this.#silentSince = undefined;
+      if (end.by !== 'local') this.#owesNothing();
+      else if (this.#silence) this.#closedAt = clock.monotonic();
+      // An attach that worked makes a quick attempt worthwhile, and so does an answer that is waited for.
+      if (this.#silence || clock.monotonic() - openedAt > STABLE_MS) this.#schedule.opened();
       log.debug({ pod: pod.name, by: end.by, message: end.message }, 'attach ended');
       if (signal.aborted) return;
       if (!this.#answered) this.#failed();

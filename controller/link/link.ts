@@ -137,8 +137,9 @@ export class Link {
   }
 
   get view(): LinkView {
-    const { queuedMs } = this.#attachment;
-    return queuedMs === undefined ? this.#view : { ...after.delayed(this.#view, queuedMs), queued: true };
+    const { queuedMs, silentSince } = this.#attachment;
+    const view = after.silentFrom(this.#view, silentSince);
+    return queuedMs === undefined ? view : { ...after.delayed(view, queuedMs), queued: true };
   }
 
   /** UID of the session that the pod belongs to; empty for a pod that no session has claimed. */

@@ -123,15 +123,22 @@ export function silent(view: LinkView, { silentSince, unreachableMs, othersAnswe
   };
 }
 
+/** View of a pod whose silence, if it shows one, begins at this time, which moves on while no attach is open. */
+export function silentFrom(view: LinkView, since: number | undefined): LinkView {
+  const { silentSince } = view;
+  return silentSince === undefined || since === undefined || since === silentSince
+    ? view
+    : { ...view, silentSince: since };
+}
+
 /** View after the attach has waited this many milliseconds for its place: all times that count against the pod are later by them. */
 export function delayed(view: LinkView, ms: number): LinkView {
-  const { openedAt, bindSentAt, silentSince, cancelSent } = view;
+  const { openedAt, bindSentAt, cancelSent } = view;
   const later = ([turn, sent]: [string, Cancelled]): [string, Cancelled] => [turn, { ...sent, at: sent.at + ms }];
   return {
     ...view,
     openedAt: openedAt + ms,
     ...(bindSentAt === undefined ? {} : { bindSentAt: bindSentAt + ms }),
-    ...(silentSince === undefined ? {} : { silentSince: silentSince + ms }),
     ...(cancelSent ? { cancelSent: new Map([...cancelSent].map(later)) } : {}),
   };
 }

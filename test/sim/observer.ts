@@ -54,6 +54,10 @@ export interface Observer {
   committed(change: Change): void;
   /** A runner has accepted its binding. */
   bound(bind: Bind, container: SimContainer): void;
+  /** An attach of a controller's process to a container is open. */
+  attached(container: SimContainer, process: string): void;
+  /** It is closed, or was cut off. */
+  detached(container: SimContainer, process: string): void;
   /** A message of a runner has reached a controller. */
   heard(container: SimContainer, word: Word): void;
   runStarted(run: Run, container: SimContainer): void;

@@ -123,6 +123,8 @@ export class Simulation {
       answered: (...facts) => this.#observer.answered(...facts),
       committed: (change) => this.#observer.committed(change),
       bound: (...facts) => this.#observer.bound(...facts),
+      attached: (...facts) => this.#observer.attached(...facts),
+      detached: (...facts) => this.#observer.detached(...facts),
       heard: (...facts) => this.#observer.heard(...facts),
       runStarted: (...facts) => this.#observer.runStarted(...facts),
       runEnded: (...facts) => this.#observer.runEnded(...facts),

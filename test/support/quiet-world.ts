@@ -73,6 +73,8 @@ export class QuietWorld {
     const observer: Observer = {
       controllerStarted: ignored,
       suspensionFailed: ignored,
+      attached: ignored,
+      detached: ignored,
       sent: (call) => {
         const error = this.refuse(call);
         if (error) throw error;

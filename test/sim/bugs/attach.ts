@@ -54,4 +54,31 @@ export const attachBugs: readonly Bug[] = [
       },
     ],
   },
+  {
+    name: 'each attach of a silence is given up as early as the first',
+    caughtBy: ['given up for silence'],
+    within: 200,
+    focus: { misfortunes: ['a pod is frozen'] },
+    edits: [
+      {
+        file: 'controller/link/attachment.ts',
+        find: '        silence.attaches += 1;\n',
+        replace: '',
+      },
+    ],
+  },
+  {
+    name: 'time without an attach counts as silence',
+    caughtBy: ['given up for silence'],
+    within: 200,
+    from: 100,
+    focus: { misfortunes: ['a pod is frozen'], misfortuneEveryMs: 2000, attachesPerNode: 1 },
+    edits: [
+      {
+        file: 'controller/link/attachment.ts',
+        find: '      if (this.#silence) this.#silence.since += this.#unheardMs();\n',
+        replace: '',
+      },
+    ],
+  },
 ];

@@ -69,7 +69,7 @@ export const outcomeBugs: readonly Bug[] = [
     name: 'a late answer that has an ended turn run',
     caughtBy: ['given up for work'],
     within: 200,
-    from: 150,
+    from: 275,
     focus: { deedEveryMs: 300, deeds: ['delete a turn'], podRates: { breaks: 0.15 } },
     edits: [
       {

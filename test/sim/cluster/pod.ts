@@ -244,6 +244,7 @@ export class Container implements SimContainer {
       down,
       end: (end) => {
         if (!this.#streams.delete(stream)) return;
+        observer.detached(this, controller.name);
         // Data that was sent before an orderly close still arrives.
         if (end.by !== 'local') down.cut();
         up.cut();
@@ -252,6 +253,7 @@ export class Container implements SimContainer {
       },
     };
     this.#streams.add(stream);
+    observer.attached(this, controller.name);
     controller.onDeath(() => stream.end({ by: 'local' }));
     options.signal?.addEventListener('abort', () => stream.end({ by: 'local' }), { once: true });
     return {

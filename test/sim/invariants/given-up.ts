@@ -60,27 +60,53 @@ export const givenUpForWork: MakeInvariant = (facts) => {
 
 /** Reason that a controller logs when it deletes a pod because its runner is silent. */
 const FOR_SILENCE = 'its runner does not answer';
-/** Time for which a runner that is given up for its silence has said nothing; half of what a controller waits. */
-const SILENT_MS = 15_000;
+/** Least time for which a runner that is given up for its silence was listened to without an answer; a controller takes 30 s. */
+const LISTENED_MS = 29_000;
+/** Least time of these over one attach: a busy node takes seconds until an attach carries anything. */
+const AT_ONCE_MS = 10_000;
+
+/** What a process has heard of a runner since its last frame: milliseconds of open attaches, and of the longest of them. */
+interface Silence {
+  ms: number;
+  longestMs: number;
+  /** Start of the open attach, virtual milliseconds. */
+  since?: number;
+}
 
 /**
- * No pod is given up for its silence whose runner has told the controller anything within the time that it has to answer. A
- * runner of which nothing but the clear `ready` comes does not answer: what is asked after it is owed all the same.
+ * No pod is given up for its silence whose runner has told the controller anything, or was not listened to, within the time that it
+ * has to answer. A runner of which nothing but the clear `ready` comes does not answer: what is asked after it is owed all the same.
  */
 export const givenUpForSilence: MakeInvariant = (facts) => {
-  /** Pod and process → the time of the runner's last frame, virtual milliseconds. */
-  const heard = new Map<string, number>();
+  /** Pod and process → its silence. */
+  const silences = new Map<string, Silence>();
+  const until = ({ ms, longestMs, since }: Silence, now: number): Silence => {
+    const last = now - (since ?? now);
+    return { ms: ms + last, longestMs: Math.max(longestMs, last) };
+  };
+  const none: Silence = { ms: 0, longestMs: 0 };
   return {
+    attached({ podUID }, process) {
+      const key = `${podUID} ${process}`;
+      silences.set(key, { ...(silences.get(key) ?? none), since: facts.kubelets.now });
+    },
+    detached({ podUID }, process) {
+      const key = `${podUID} ${process}`;
+      silences.set(key, until(silences.get(key) ?? none, facts.kubelets.now));
+    },
     heard({ podUID }, { process, frames }) {
-      if (frames.some(({ kind }) => kind !== 'ready')) heard.set(`${podUID} ${process}`, facts.kubelets.now);
+      const key = `${podUID} ${process}`;
+      const isOpen = silences.get(key)?.since !== undefined;
+      if (frames.some(({ kind }) => kind !== 'ready'))
+        silences.set(key, { ...none, ...(isOpen && { since: facts.kubelets.now }) });
     },
     gaveUp({ process, podUID, why }) {
       if (why !== FOR_SILENCE) return;
-      const ago = facts.kubelets.now - (heard.get(`${podUID} ${process}`) ?? Number.NEGATIVE_INFINITY);
-      if (ago < SILENT_MS)
+      const { ms, longestMs } = until(silences.get(`${podUID} ${process}`) ?? none, facts.kubelets.now);
+      if (ms < LISTENED_MS || longestMs < AT_ONCE_MS)
         facts.fail(
           'given up for silence',
-          `pod ${podUID}: "${why}", and its runner told ${process} something ${ago} ms ago`,
+          `pod ${podUID}: "${why}", and ${process} had listened for ${ms} ms since it was told something, ${longestMs} ms at once`,
         );
     },
   };

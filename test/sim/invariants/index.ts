@@ -125,6 +125,12 @@ export function invariants(facts: Facts, limits: Limits): Observer & { settled()
       facts.bound(bind.incarnation, container.podUID);
       for (const one of made) one.bound?.(bind, container);
     },
+    attached(container, process) {
+      for (const one of made) one.attached?.(container, process);
+    },
+    detached(container, process) {
+      for (const one of made) one.detached?.(container, process);
+    },
     heard(container, word) {
       for (const one of made) one.heard?.(container, word);
     },

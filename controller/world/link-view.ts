@@ -58,7 +58,7 @@ export interface LinkView {
   readonly bound?: Bound;
   /** Last `bind` sent over this link, milliseconds since the epoch. */
   readonly bindSentAt?: number;
-  /** Time since which the runner has owed an answer over an open attach, monotonic milliseconds. */
+  /** Time since which the runner has owed an answer over an open attach, monotonic milliseconds; later by the time without one. */
   readonly silentSince?: number;
   /** Milliseconds for which every attempt to attach has failed. */
   readonly unreachableMs?: number;

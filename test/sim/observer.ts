@@ -27,7 +27,7 @@ export interface ControllerCall {
 }
 
 /** A message of a runner as it reaches a controller. */
-interface Word {
+export interface Word {
   /** The controller's process. */
   process: string;
   agoMs: number;

@@ -1,7 +1,21 @@
 import type { StoredTurn } from '../../../core/resources/kinds.ts';
 import type { Run } from '../cluster/agent.ts';
+import type { Word } from '../observer.ts';
 import { TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
+
+/** Returns what selects, of frames that reach a process from a pod, those that are due: those behind a gap are asked for again. */
+function dueFrames(): (key: string, frames: Word['frames']) => Word['frames'] {
+  /** Pod and process → the number of the frame that is due. */
+  const next = new Map<string, number>();
+  return (key, frames) =>
+    frames.filter(({ seq, kind }) => {
+      const due = next.get(key) ?? seq;
+      const counts = seq === due || (kind === 'dropped' && seq > due);
+      if (counts) next.set(key, seq + 1);
+      return counts;
+    });
+}
 
 /** Reason that a controller logs when it deletes a pod because its runner works on a deleted turn. */
 const FOR_WORK = 'it works on a turn that is gone';
@@ -15,8 +29,7 @@ const FOR_WORK = 'it works on a turn that is gone';
 export const givenUpForWork: MakeInvariant = (facts) => {
   /** Pod and process → the time at which the runner first wrote the latest frames that have arrived, virtual milliseconds. */
   const heard = new Map<string, { message: number; pong: number }>();
-  /** Pod and process → the number of the frame that is due. */
-  const next = new Map<string, number>();
+  const due = dueFrames();
   const acknowledged = new Set<Run>();
   /** Pod → the time at which a turn was last written Running for it, virtual milliseconds. */
   const givenAt = new Map<string, number>();
@@ -27,12 +40,7 @@ export const givenUpForWork: MakeInvariant = (facts) => {
     },
     heard({ podUID }, { process, frames }) {
       const key = `${podUID} ${process}`;
-      const inOrder = frames.filter(({ seq, kind }) => {
-        const due = next.get(key) ?? seq;
-        const counts = seq === due || (kind === 'dropped' && seq > due);
-        if (counts) next.set(key, seq + 1);
-        return counts;
-      });
+      const inOrder = due(key, frames);
       if (inOrder.length === 0) return;
       const before = heard.get(key) ?? { message: 0, pong: 0 };
       const pongs = inOrder.filter(({ kind }) => kind === 'pong');
@@ -60,12 +68,14 @@ export const givenUpForWork: MakeInvariant = (facts) => {
 
 /** Reason that a controller logs when it deletes a pod because its runner is silent. */
 const FOR_SILENCE = 'its runner does not answer';
-/** Least time for which a runner that is given up for its silence was listened to without an answer; a controller takes 30 s. */
+/** Time for which a runner that is given up for its silence has said nothing at all; half of what a controller waits. */
+const SILENT_MS = 15_000;
+/** Least time for which it was listened to since the last frame that was due; a controller takes 30 s. */
 const LISTENED_MS = 29_000;
 /** Least time of these over one attach: a busy node takes seconds until an attach carries anything. */
 const AT_ONCE_MS = 10_000;
 
-/** What a process has heard of a runner since its last frame: milliseconds of open attaches, and of the longest of them. */
+/** Time in which a process has listened to a runner since the last frame that was due: of all attaches, and of the longest. */
 interface Silence {
   ms: number;
   longestMs: number;
@@ -78,6 +88,9 @@ interface Silence {
  * has to answer. A runner of which nothing but the clear `ready` comes does not answer: what is asked after it is owed all the same.
  */
 export const givenUpForSilence: MakeInvariant = (facts) => {
+  /** Pod and process → the time of the runner's last frame, virtual milliseconds. */
+  const heardAt = new Map<string, number>();
+  const due = dueFrames();
   /** Pod and process → its silence. */
   const silences = new Map<string, Silence>();
   const until = ({ ms, longestMs, since }: Silence, now: number): Silence => {
@@ -96,17 +109,23 @@ export const givenUpForSilence: MakeInvariant = (facts) => {
     },
     heard({ podUID }, { process, frames }) {
       const key = `${podUID} ${process}`;
-      const isOpen = silences.get(key)?.since !== undefined;
-      if (frames.some(({ kind }) => kind !== 'ready'))
-        silences.set(key, { ...none, ...(isOpen && { since: facts.kubelets.now }) });
+      const told = frames.filter(({ kind }) => kind !== 'ready');
+      if (told.length === 0) return;
+      heardAt.set(key, facts.kubelets.now);
+      if (due(key, told).length === 0) return;
+      const { since } = silences.get(key) ?? none;
+      silences.set(key, since === undefined ? none : { ...none, since: facts.kubelets.now });
     },
     gaveUp({ process, podUID, why }) {
       if (why !== FOR_SILENCE) return;
-      const { ms, longestMs } = until(silences.get(`${podUID} ${process}`) ?? none, facts.kubelets.now);
-      if (ms < LISTENED_MS || longestMs < AT_ONCE_MS)
+      const key = `${podUID} ${process}`;
+      const { now } = facts.kubelets;
+      const ago = now - (heardAt.get(key) ?? Number.NEGATIVE_INFINITY);
+      const { ms, longestMs } = until(silences.get(key) ?? none, now);
+      if (ago < SILENT_MS || ms < LISTENED_MS || longestMs < AT_ONCE_MS)
         facts.fail(
           'given up for silence',
-          `pod ${podUID}: "${why}", and ${process} had listened for ${ms} ms since it was told something, ${longestMs} ms at once`,
+          `pod ${podUID}: "${why}", and ${process} was told something ${ago} ms ago and has listened for ${ms} ms, ${longestMs} ms at once`,
         );
     },
   };

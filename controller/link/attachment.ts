@@ -47,10 +47,11 @@ export class Attachment {
   /** Ends the wait for a text. */
   #wake: () => void = () => {};
   #writing: Promise<void> = Promise.resolve();
-  /** An answer that is owed: since when, later by the time without an attach before the present one, and the attaches that had none. */
-  #silence: { since: number; attaches: number } | undefined;
-  /** Time at which an attach that owed an answer was closed, while none is open, monotonic milliseconds. */
-  #closedAt: number | undefined;
+  /**
+   * An answer that is owed: since when, later by the time without an attach before the present one, the attaches that had none, and the
+   * end of the last of them while none is open (monotonic milliseconds).
+   */
+  #silence: { since: number; attaches: number; closedAt?: number } | undefined;
   /** Start of the current run of failed attempts (monotonic milliseconds), and its length so far. */
   #failing: { since: number; ms: number } | undefined;
   /** True once the present attach has had an answer. */
@@ -75,7 +76,9 @@ export class Attachment {
    * nothing can be heard then.
    */
   get silentSince(): number | undefined {
-    return this.#silence && this.#silence.since + this.#unheardMs();
+    if (!this.#silence) return undefined;
+    const { since, closedAt } = this.#silence;
+    return closedAt === undefined ? since : since + this.#options.clock.monotonic() - closedAt;
   }
 
   /**
@@ -136,7 +139,7 @@ export class Attachment {
 
   /** Closes the present attach. The next one begins anew, and asks again for an answer that is owed. */
   reattach(): void {
-    this.#owesNothing();
+    this.#silence = undefined;
     this.#stream?.close();
   }
 
@@ -189,7 +192,7 @@ export class Attachment {
   answered(): void {
     this.#leave();
     this.#cancelAnswer();
-    this.#owesNothing();
+    this.#silence = undefined;
     this.#answered = true;
     this.#failing = undefined;
   }
@@ -198,16 +201,6 @@ export class Attachment {
   heard(): void {
     this.#leave();
     this.#cancelAnswer();
-  }
-
-  /** Milliseconds for which no attach has been open while an answer is owed. */
-  #unheardMs(): number {
-    return this.#closedAt === undefined ? 0 : this.#options.clock.monotonic() - this.#closedAt;
-  }
-
-  #owesNothing(): void {
-    this.#silence = undefined;
-    this.#closedAt = undefined;
   }
 
   #textToWrite(signal: AbortSignal): Promise<void> {
@@ -275,8 +268,8 @@ export class Attachment {
         continue;
       }
       this.#stream = stream;
-      if (this.#silence) this.#silence.since += this.#unheardMs();
-      this.#closedAt = undefined;
+      const since = this.silentSince;
+      if (this.#silence && since !== undefined) this.#silence = { since, attaches: this.#silence.attaches };
       this.#answered = false;
       const waiting = this.#waiting ?? [];
       this.#waiting = undefined;
@@ -289,8 +282,8 @@ export class Attachment {
       leave();
       this.#cancelAnswer();
       // A broken connection is not the pod's silence; one that this side closed for lack of an answer is.
-      if (end.by !== 'local') this.#owesNothing();
-      else if (this.#silence) this.#closedAt = clock.monotonic();
+      if (end.by !== 'local') this.#silence = undefined;
+      else if (this.#silence) this.#silence.closedAt = clock.monotonic();
       // An attach that worked makes a quick attempt worthwhile, and so does an answer that is waited for.
       if (this.#silence || clock.monotonic() - openedAt > STABLE_MS) this.#schedule.opened();
       log.debug({ pod: pod.name, by: end.by, message: end.message }, 'attach ended');

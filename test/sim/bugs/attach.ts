@@ -76,8 +76,8 @@ export const attachBugs: readonly Bug[] = [
     edits: [
       {
         file: 'controller/link/attachment.ts',
-        find: '      if (this.#silence) this.#silence.since += this.#unheardMs();\n',
-        replace: '',
+        find: '      const since = this.silentSince;\n',
+        replace: '      const since = this.#silence?.since;\n',
       },
     ],
   },

@@ -44,6 +44,14 @@ export function startedContainer(pod: Pod): boolean {
 }
 
 /**
+ * Reports whether the container runtime could not start the session's container: a program that is not in its image, or a fault of
+ * the node, such as a sandbox that is gone (containerd, internal/cri/server/container_start.go: errorStartReason).
+ */
+export function couldNotStart(pod: Pod): boolean {
+  return ownContainer(pod)?.state?.terminated?.reason === 'StartError';
+}
+
+/**
  * Reports whether a kubelet has ended the pod and never created its container. It reports containers that were never created as
  * ended with ContainerStatusUnknown, without an ID and a start, and the session's as waiting where an init container before it
  * never ran (pkg/kubelet/status: TerminatePod). The phase alone proves nothing: pkg/controller/podgc sets it, too, and leaves

@@ -5,7 +5,7 @@ import { isRunnerless, wasLetRun } from '../../settings/runnerless.ts';
 import { ended } from '../../status/turn-status.ts';
 import { wasNeverSent } from '../../world/link-view.ts';
 import { isGiven } from '../../world/own-turns.ts';
-import { isHopeless, ownContainer, podProblem, startedContainer } from '../../world/pod-status.ts';
+import { couldNotStart, isHopeless, ownContainer, podProblem, startedContainer } from '../../world/pod-status.ts';
 import { isFromPool } from '../../world/session-pods.ts';
 import type { CachedTurn, Problem } from '../../world/world.ts';
 import type { Draft, Policy } from '../draft.ts';
@@ -70,17 +70,19 @@ function loseRunning(draft: Draft, { metadata }: StoredPod): void {
 }
 
 /**
- * Reports whether a retry is useless. A container that ended by itself would do so again; one ended from outside may do
- * better elsewhere.
+ * Reports whether a retry is useless. A container that ended by itself would do so again; one that could not be started, or that
+ * ended from outside, may do better in another pod.
  */
 function cannotWork(draft: Draft, pod: StoredPod): boolean {
   const { world } = draft;
   const terminated = ownContainer(pod)?.state?.terminated;
-  const byItself = !pod.status?.reason && terminated && terminated.exitCode !== 137 && terminated.exitCode !== 143;
+  const isNodes = couldNotStart(pod) || terminated?.exitCode === 137 || terminated?.exitCode === 143;
+  const byItself = !pod.status?.reason && terminated && !isNodes;
   if (byItself) return true;
   const failures = withFailedStart(draft);
   if (!failures || failures.count < MAX_FAILED_STARTS) return false;
-  if (!causeOf(draft, pod.metadata.uid).fromOutside) return true;
+  // What three pods could not start is missing in the image rather than a fault of a node.
+  if (couldNotStart(pod) || !causeOf(draft, pod.metadata.uid).fromOutside) return true;
   return world.now - Date.parse(failures.since) >= startMs(draft);
 }
 

@@ -298,6 +298,19 @@ export const outcomeBugs: readonly Bug[] = [
     ],
   },
   {
+    name: 'a container that could not be started is taken for one that ended by itself',
+    caughtBy: ['tried again'],
+    within: 200,
+    focus: { podRates: { crash: 0.3 } },
+    edits: [
+      {
+        file: 'controller/decide/policies/starting.ts',
+        find: '  const isNodes = couldNotStart(pod) || ',
+        replace: '  const isNodes = ',
+      },
+    ],
+  },
+  {
     name: 'the exit code of a program of any image not asked for',
     caughtBy: ['told truly'],
     within: 200,

@@ -12,7 +12,7 @@ export interface PodRates {
   image: number;
   /** A step of the pod's lifecycle takes long. */
   slow: number;
-  /** The container ends before it prints anything. */
+  /** The container cannot be started, or ends before it prints anything. */
   crash: number;
   /** An attach breaks or stalls; drawn for each piece of text. */
   breaks: number;

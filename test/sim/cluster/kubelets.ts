@@ -223,6 +223,7 @@ export class Kubelets {
         dice.pick([
           { code: 1, reason: 'Error' },
           { code: 137, reason: 'OOMKilled' },
+          { code: 128, reason: 'StartError' },
         ]),
       );
       return;

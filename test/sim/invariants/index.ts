@@ -26,6 +26,7 @@ import { protectedFirst } from './protection.ts';
 import { inTurn } from './queue.ts';
 import { consistent } from './settled.ts';
 import { byUID, spared } from './spared.ts';
+import { triedAgain } from './starts.ts';
 import { forward, goesOn, labelled, withinMaxState } from './state.ts';
 import { toldTruly } from './told.ts';
 import { endsOnce, inOrder, isTrue, oneTurn, presentLeader, startsOnce } from './turns.ts';
@@ -83,6 +84,7 @@ const all: readonly MakeInvariant[] = [
   preempted,
   givenUpForWork,
   givenUpForSilence,
+  triedAgain,
   untouched,
   givenEnvironment,
   builtWhenNeeded,

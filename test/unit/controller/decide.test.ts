@@ -533,7 +533,7 @@ describe('a lost pod', () => {
     assert.equal(written(decision.actions)[0]?.error?.code, 'PodLost');
   });
   test('that ended by itself before it was bound fails the turns with what the kubelet says', () => {
-    const state = { terminated: { exitCode: 127, reason: 'StartError', message: 'no such file' } };
+    const state = { terminated: { exitCode: 127, reason: 'Error', message: 'no such file' } };
     const pod = aPod({
       status: { phase: 'Failed', containerStatuses: [{ name: 'session', ready: false, restartCount: 0, state }] },
     });

@@ -28,10 +28,10 @@ const names = (actions: Action[]) => actions.map((action) => action.do);
 const failed = (actions: Action[]) => written(actions).filter(({ phase }) => phase === 'Failed');
 const bound = { session: aSession({ status: RUNNING_STATUS }), pod: aPod(), link: aLink() };
 const sent = aLink({ active: 't-a', sent: new Set(['t-a']) });
-const terminated = (exitCode: number, reason: string): NonNullable<StoredPod['status']> => ({
-  phase: 'Failed',
-  containerStatuses: [{ name: 'session', ready: false, restartCount: 0, state: { terminated: { exitCode, reason } } }],
-});
+const terminated = (exitCode: number, reason: string, message?: string): NonNullable<StoredPod['status']> => {
+  const state = { terminated: { exitCode, reason, ...(message ? { message } : {}) } };
+  return { phase: 'Failed', containerStatuses: [{ name: 'session', ready: false, restartCount: 0, state }] };
+};
 const drained: NonNullable<StoredPod['status']> = {
   phase: 'Running',
   conditions: [
@@ -237,6 +237,22 @@ describe('a start that fails', () => {
     const status = { ...starting, incarnation: 3, startFailures: failures(2).startFailures! };
     const third = failing({ ...status, podUID: POD_UID }, killed);
     assert.match(written(third.actions)[0]?.error?.message ?? '', /137.*OOMKilled/);
+    assert.ok(names(third.actions).includes('DeletePod'));
+  });
+  test('because the node could not start the container ends the turns that wait with the third time', () => {
+    const pod = aPod({ status: terminated(128, 'StartError', 'lstat /proc/0/ns/ipc: no such file or directory') });
+    const first = failing(starting, pod);
+    assert.equal(first.status.startFailures?.count, 1);
+    assert.deepEqual(
+      written(first.actions).map(({ phase, error }) => [phase, error]),
+      [['Queued', undefined]],
+    );
+    assert.match(first.status.startFailures?.message ?? '', /exit code 128 \(StartError: lstat/);
+    const status = { ...starting, incarnation: 3, startFailures: failures(2).startFailures! };
+    const third = failing({ ...status, podUID: POD_UID }, pod);
+    const [turn] = written(third.actions);
+    assert.equal(turn?.error?.code, 'StartFailed');
+    assert.match(turn?.error?.message ?? '', /128.*StartError: lstat/);
     assert.ok(names(third.actions).includes('DeletePod'));
   });
   test('by others’ doing is tried again for as long as timeouts.start', () => {

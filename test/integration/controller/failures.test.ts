@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, describe, test } from 'vitest';
+import { afterAll, beforeAll, describe, test } from 'vitest';
 import { pods } from '../../../core/kube/resources.ts';
 import type { KubeObject, Resource, Stored } from '../../../core/kube/types.ts';
-import { sessions, turns } from '../../../core/resources/kinds.ts';
+import { NODE_FLAGS } from '../../../core/program/node-flags.ts';
+import { sessionclasses, sessions, turns } from '../../../core/resources/kinds.ts';
 import { LABEL_SESSION } from '../../../core/resources/names.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type Installation, ONE_LEADER, pythonAgent } from '../../support/installation.ts';
@@ -25,6 +26,11 @@ if request['input'] == 'slow' and request['turn']['attempt'] == 1:
     time.sleep(600)
 answer({'attempt': request['turn']['attempt'], 'found': found})
 `);
+
+const ROOT = join(import.meta.dirname, '..', '..', '..');
+
+/** Program of the image `berth.local/late`, which is there only while a test has written it. */
+const RUNNER = join(SCRATCH, 'runner');
 
 /** Follows one session’s pods or turns from now on: `seen` grows by what `tell` says of every change, with its version. */
 async function follow<T extends KubeObject>(
@@ -56,7 +62,8 @@ async function follow<T extends KubeObject>(
 }
 
 describe('failures that Kubernetes reports', () => {
-  const cluster = installed({ BERTH_NODE_GRACE: '1s', ...ONE_LEADER }, { controller: true });
+  const images = { 'berth.local/late': { entrypoint: [RUNNER] } };
+  const cluster = installed({ BERTH_NODE_GRACE: '1s', ...ONE_LEADER }, { controller: true, images });
 
   /** The session's pod, once the agent of the slow turn has said and written what it does. */
   async function slowTurn(name: string, spec: object = {}) {
@@ -175,6 +182,35 @@ describe('failures that Kubernetes reports', () => {
       assert.equal(status?.phase, 'Succeeded', JSON.stringify(status));
     });
   }
+
+  describe('a container that its node cannot start', () => {
+    beforeAll(async () => {
+      const { spec } = await cluster.client.get(sessionclasses, { name: 'default' });
+      await cluster.createClass('late', { ...spec, image: 'berth.local/late' });
+    });
+
+    test('is tried again in another pod', async () => {
+      await cluster.create('late', { agent: AGENT, class: 'late' });
+      await cluster.turn('late', 'late-1', 'quick');
+      const { status } = await cluster.until('late', 'counted', (one) => one.status?.startFailures?.count === 1);
+      assert.match(status?.startFailures?.message ?? '', /exit code 128 \(StartError: .*before it took a turn/);
+      const command = [process.execPath, ...NODE_FLAGS, join(ROOT, 'runner', 'main.ts')];
+      writeFileSync(RUNNER, `#!/bin/sh\nexec ${command.join(' ')}\n`, { mode: 0o755 });
+      const ended = (await cluster.ended('late-1')).status;
+      assert.equal(ended?.phase, 'Succeeded', JSON.stringify(ended));
+      rmSync(RUNNER);
+    });
+
+    test('in three pods ends the turns that wait', async () => {
+      await cluster.create('never', { agent: AGENT, class: 'late' });
+      await cluster.turn('never', 'never-1', 'quick');
+      const { status } = await cluster.ended('never-1');
+      assert.equal(status?.error?.code, 'StartFailed', JSON.stringify(status));
+      assert.match(status?.error?.message ?? '', /exit code 128 .*StartError: .*is the runner in the image/);
+      const session = await cluster.client.get(sessions, { namespace: 'default', name: 'never' });
+      assert.equal(session.status?.incarnation, 3);
+    });
+  });
 
   test('rights that never come end the turns after timeouts.start, in the API server’s own words', async () => {
     const message =

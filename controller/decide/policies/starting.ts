@@ -76,8 +76,8 @@ function loseRunning(draft: Draft, { metadata }: StoredPod): void {
 function cannotWork(draft: Draft, pod: StoredPod): boolean {
   const { world } = draft;
   const terminated = ownContainer(pod)?.state?.terminated;
-  const isNodes = couldNotStart(pod) || terminated?.exitCode === 137 || terminated?.exitCode === 143;
-  const byItself = !pod.status?.reason && terminated && !isNodes;
+  const wasKilled = terminated?.exitCode === 137 || terminated?.exitCode === 143;
+  const byItself = terminated && !pod.status?.reason && !wasKilled && !couldNotStart(pod);
   if (byItself) return true;
   const failures = withFailedStart(draft);
   if (!failures || failures.count < MAX_FAILED_STARTS) return false;

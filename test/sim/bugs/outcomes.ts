@@ -305,8 +305,8 @@ export const outcomeBugs: readonly Bug[] = [
     edits: [
       {
         file: 'controller/decide/policies/starting.ts',
-        find: '  const isNodes = couldNotStart(pod) || ',
-        replace: '  const isNodes = ',
+        find: ' && !wasKilled && !couldNotStart(pod);',
+        replace: ' && !wasKilled;',
       },
     ],
   },

@@ -325,7 +325,6 @@ export const poolBugs: readonly Bug[] = [
     name: 'a controller that stops cuts off the creation of a pod of a pool, and releases its lease',
     caughtBy: ['capacity', 'one pool keeper'],
     within: 200,
-    from: 110,
     focus: {
       pools: true,
       poolEveryMs: 500,

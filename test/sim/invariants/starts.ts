@@ -5,13 +5,13 @@ import { isTerminal } from '../../../core/resources/turn-phases.ts';
 import { ownerOf, TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
 
-/** Pods whose container could not be started, before their session is given up. */
+/** Pods of a session whose container could not be started, before its turns fail. */
 const ATTEMPTS = 3;
 
 /** What the container runtime reports of a container that it could not start. */
 const REASON = 'StartError';
 
-/** A turn fails for a container that could not be started only after as many pods of its session had one. */
+/** A turn fails for a container that could not be started only after three pods of its session had one. */
 export const triedAgain: MakeInvariant = (facts) => {
   /** Session uid → its pods whose container could not be started. */
   const failed = new Map<string, Set<string>>();
@@ -20,9 +20,9 @@ export const triedAgain: MakeInvariant = (facts) => {
       const { uid = '', labels } = object.metadata;
       if (storage === 'pods') {
         const { status } = object as unknown as StoredPod;
-        const session = labels?.[LABEL_SESSION_UID] ?? '';
-        const isIt = status?.containerStatuses?.some(({ state }) => state?.terminated?.reason === REASON);
-        if (isIt) failed.set(session, (failed.get(session) ?? new Set()).add(uid));
+        const session = labels?.[LABEL_SESSION_UID];
+        const couldNotStart = status?.containerStatuses?.some(({ state }) => state?.terminated?.reason === REASON);
+        if (session && couldNotStart) failed.set(session, (failed.get(session) ?? new Set()).add(uid));
       }
       if (storage !== TURNS || isTerminal((previous as unknown as StoredTurn | undefined)?.status?.phase)) return;
       const turn = object as unknown as StoredTurn;

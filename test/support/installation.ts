@@ -30,6 +30,8 @@ import { Partition } from './partition.ts';
 import { processesWith } from './processes.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
+/** Command line of the runner, from its sources. */
+export const RUNNER = [process.execPath, ...NODE_FLAGS, join(ROOT, 'runner', 'main.ts')];
 /** Limit of a test's own requests to the API server, long enough for a busy machine. */
 const PATIENCE_MS = 120_000;
 const NODE = [process.execPath, '--disable-warning=ExperimentalWarning'];
@@ -87,8 +89,11 @@ export class Installation {
     const home = mkdtempSync(join(tmpdir(), 'berth-installation-'));
     this.#home = home;
     const deps = { clock: systemClock, random: systemRandom, logger: silentLogger };
-    const runner = { entrypoint: [process.execPath, ...NODE_FLAGS, join(ROOT, 'runner', 'main.ts')] };
-    const images = { 'berth.local/runner': runner, 'berth.local/machine': { entrypoint: [] }, ...this.#images };
+    const images = {
+      'berth.local/runner': { entrypoint: RUNNER },
+      'berth.local/machine': { entrypoint: [] },
+      ...this.#images,
+    };
     const kubelet = new Kubelet({ home, images, ...deps });
     this.#kubelet = kubelet;
     const server = await startApiServer({ ...deps, tokens: [], pods: kubelet.handlers });

@@ -81,7 +81,7 @@ function cannotWork(draft: Draft, pod: StoredPod): boolean {
   if (byItself) return true;
   const failures = withFailedStart(draft);
   if (!failures || failures.count < MAX_FAILED_STARTS) return false;
-  // What three pods could not start is missing in the image rather than a fault of a node.
+  // A program that three pods could not start is missing in its image; faults of nodes pass.
   if (couldNotStart(pod) || !causeOf(draft, pod.metadata.uid).fromOutside) return true;
   return world.now - Date.parse(failures.since) >= startMs(draft);
 }

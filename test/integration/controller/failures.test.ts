@@ -5,11 +5,10 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { pods } from '../../../core/kube/resources.ts';
 import type { KubeObject, Resource, Stored } from '../../../core/kube/types.ts';
-import { NODE_FLAGS } from '../../../core/program/node-flags.ts';
 import { sessionclasses, sessions, turns } from '../../../core/resources/kinds.ts';
 import { LABEL_SESSION } from '../../../core/resources/names.ts';
 import { eventually } from '../../support/eventually.ts';
-import { type Installation, ONE_LEADER, pythonAgent } from '../../support/installation.ts';
+import { type Installation, ONE_LEADER, pythonAgent, RUNNER } from '../../support/installation.ts';
 import { installed } from '../../support/installed.ts';
 
 const SCRATCH = mkdtempSync(join(tmpdir(), 'berth-failures-'));
@@ -27,10 +26,8 @@ if request['input'] == 'slow' and request['turn']['attempt'] == 1:
 answer({'attempt': request['turn']['attempt'], 'found': found})
 `);
 
-const ROOT = join(import.meta.dirname, '..', '..', '..');
-
-/** Program of the image `berth.local/late`, which is there only while a test has written it. */
-const RUNNER = join(SCRATCH, 'runner');
+/** Program of the image `berth.local/late`, which is there once its test has written it. */
+const LATE = join(SCRATCH, 'late');
 
 /** Follows one session’s pods or turns from now on: `seen` grows by what `tell` says of every change, with its version. */
 async function follow<T extends KubeObject>(
@@ -62,7 +59,10 @@ async function follow<T extends KubeObject>(
 }
 
 describe('failures that Kubernetes reports', () => {
-  const images = { 'berth.local/late': { entrypoint: [RUNNER] } };
+  const images = {
+    'berth.local/late': { entrypoint: [LATE] },
+    'berth.local/never': { entrypoint: [join(SCRATCH, 'never')] },
+  };
   const cluster = installed({ BERTH_NODE_GRACE: '1s', ...ONE_LEADER }, { controller: true, images });
 
   /** The session's pod, once the agent of the slow turn has said and written what it does. */
@@ -186,7 +186,7 @@ describe('failures that Kubernetes reports', () => {
   describe('a container that its node cannot start', () => {
     beforeAll(async () => {
       const { spec } = await cluster.client.get(sessionclasses, { name: 'default' });
-      await cluster.createClass('late', { ...spec, image: 'berth.local/late' });
+      for (const name of ['late', 'never']) await cluster.createClass(name, { ...spec, image: `berth.local/${name}` });
     });
 
     test('is tried again in another pod', async () => {
@@ -194,15 +194,13 @@ describe('failures that Kubernetes reports', () => {
       await cluster.turn('late', 'late-1', 'quick');
       const { status } = await cluster.until('late', 'counted', (one) => one.status?.startFailures?.count === 1);
       assert.match(status?.startFailures?.message ?? '', /exit code 128 \(StartError: .*before it took a turn/);
-      const command = [process.execPath, ...NODE_FLAGS, join(ROOT, 'runner', 'main.ts')];
-      writeFileSync(RUNNER, `#!/bin/sh\nexec ${command.join(' ')}\n`, { mode: 0o755 });
+      writeFileSync(LATE, `#!/bin/sh\nexec ${RUNNER.join(' ')}\n`, { mode: 0o755 });
       const ended = (await cluster.ended('late-1')).status;
       assert.equal(ended?.phase, 'Succeeded', JSON.stringify(ended));
-      rmSync(RUNNER);
     });
 
     test('in three pods ends the turns that wait', async () => {
-      await cluster.create('never', { agent: AGENT, class: 'late' });
+      await cluster.create('never', { agent: AGENT, class: 'never' });
       await cluster.turn('never', 'never-1', 'quick');
       const { status } = await cluster.ended('never-1');
       assert.equal(status?.error?.code, 'StartFailed', JSON.stringify(status));

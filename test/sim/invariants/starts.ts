@@ -8,7 +8,7 @@ import type { MakeInvariant } from './invariant.ts';
 /** Pods of a session whose container could not be started, before its turns fail. */
 const ATTEMPTS = 3;
 
-/** What the container runtime reports of a container that it could not start. */
+/** Reason with which a container runtime reports a container that it could not start. */
 const REASON = 'StartError';
 
 /** A turn fails for a container that could not be started only after three pods of its session had one. */

@@ -5,7 +5,6 @@ import type { EventSubject } from '../core/kube/events.ts';
 import { WorkQueue } from '../core/kube/queue.ts';
 import type { KubeApi } from '../core/kube/types.ts';
 import { API_GROUP_VERSION } from '../core/resources/names.ts';
-import { isTerminal } from '../core/resources/turn-phases.ts';
 import type { Clock, Logger, Random } from '../core/runtime.ts';
 import type { Store, StoreUsage } from '../core/store/store.ts';
 import type { Effects } from './act/context.ts';
@@ -24,6 +23,7 @@ import { Pools } from './pools/pools.ts';
 import { Reconciler } from './reconcile.ts';
 import type { EventFacts } from './status/events.ts';
 import { urgentKeys } from './world/urgent-keys.ts';
+import { isWaitedFor } from './world/waited-for.ts';
 import type { CachedTurn, Installation } from './world/world.ts';
 
 export interface LeadershipOptions {
@@ -94,7 +94,9 @@ export class Leading {
       attachesPerNode: options.attachesPerNode,
       isWaitedFor: ({ key }) => {
         const { namespace, name } = refOf(key);
-        return caches.turnsNaming(namespace, name).some(({ status }) => !isTerminal(status?.phase));
+        const session = caches.session(namespace, name);
+        const isPreempted = this.#ledger.preemptFor(key) !== undefined;
+        return !session || isWaitedFor(session, caches.turnsNaming(namespace, name), { isPreempted });
       },
       epoch: options.epoch,
       onChange: ({ key, uid }) => {

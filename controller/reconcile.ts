@@ -139,6 +139,7 @@ export class Reconciler {
     learn(memory, { fact: 'Observed', ...observation });
     const world = assess(effects, this.#options.installation, key, observation, memory);
     attempt.world = world;
+    if (world.link?.queued) effects.links.reconsider(world.link.podUID);
     const decision = decide(world);
     attempt.decision = decision;
     const canStart = decision.settled || decision.status.podName !== undefined;

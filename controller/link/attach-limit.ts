@@ -1,69 +1,141 @@
+import type { Clock } from '../../core/runtime.ts';
+
+/**
+ * Order in which attaches to the pods of one node are opened. WaitedFor: somebody waits for the session. Unclaimed: the pod
+ * of a pool, which a session may claim. AtRest: nobody waits for the session.
+ */
+export type Priority = 'WaitedFor' | 'Unclaimed' | 'AtRest';
+
+/** An attach that is to be opened. */
+export interface PendingAttach {
+  priority(): Priority;
+}
+
 /** Gives back the place of an attach that is open, or has failed. Further calls have no effect. */
 export type Leave = () => void;
 
-interface Waiting {
-  isUrgent(): boolean;
-  enter(leave: Leave): void;
-}
+type Waiting = Map<PendingAttach, (leave: Leave) => void>;
 
 interface Node {
   opening: number;
-  readonly waiting: Waiting[];
+  /** An attach to a session at rest is being opened, or the pause after one is not over. */
+  isResting: boolean;
+  readonly waiting: Record<Priority, Waiting>;
 }
+
+/** The pause after an attach to a session at rest, as a multiple of the time that its opening took. */
+const PAUSE = 3;
+const LONGEST_PAUSE_MS = 1_000;
 
 /**
  * Limits how many attaches to the pods of one node are being opened at once. A new leader attaches to every pod that it
- * finds: without a limit, a kubelet with hundreds of pods is too busy with all of them to complete any in time.
+ * finds: without a limit, a kubelet with hundreds of pods is too busy with all of them to complete any in time. Attaches to
+ * sessions at rest are opened one at a time, with pauses, when no other waits: whatever else happens comes first.
  */
 export class AttachLimit {
   readonly #perNode: number;
-  /** Nodes with attaches that are being opened, by name. */
+  readonly #clock: Pick<Clock, 'monotonic' | 'setTimer'>;
+  /** Nodes with attaches that are being opened or wait, by name. */
   readonly #nodes = new Map<string, Node>();
 
-  constructor(perNode: number) {
+  constructor(perNode: number, clock: Pick<Clock, 'monotonic' | 'setTimer'>) {
     this.#perNode = perNode;
+    this.#clock = clock;
   }
 
-  /** Reports whether an attach to the node may be opened now. */
-  hasRoom(node: string): boolean {
-    return (this.#nodes.get(node)?.opening ?? 0) < this.#perNode;
+  /** Reports whether an attach of this priority to the node may be opened now. */
+  hasRoom(node: string, priority: Priority): boolean {
+    const { opening = 0, isResting = false } = this.#nodes.get(node) ?? {};
+    return opening < this.#perNode && !(priority === 'AtRest' && isResting);
   }
 
   /**
-   * Resolves once an attach to the node may be opened, with what gives its place back. Urgent ones come first; `isUrgent` is
-   * asked whenever a place is free. Resolves with undefined when the signal aborts.
+   * Resolves once an attach to the node may be opened, with what gives its place back. Resolves with undefined when the signal
+   * aborts. The priority is asked for now, and again by `reconsider`.
    */
-  enter(node: string, isUrgent: () => boolean, signal: AbortSignal): Promise<Leave | undefined> {
+  enter(name: string, attach: PendingAttach, signal: AbortSignal): Promise<Leave | undefined> {
     if (signal.aborted) return Promise.resolve(undefined);
-    const known = this.#nodes.get(node) ?? { opening: 0, waiting: [] };
-    this.#nodes.set(node, known);
-    if (known.opening < this.#perNode) return Promise.resolve(this.#place(node, known));
+    const known = this.#nodes.get(name);
+    const node = known ?? { opening: 0, isResting: false, waiting: emptyQueues() };
+    if (!known) this.#nodes.set(name, node);
     return new Promise((resolve) => {
-      const done = (leave?: Leave) => {
+      const giveUp = () => {
+        withdraw(node, attach);
+        resolve(undefined);
+        this.#forget(name, node);
+      };
+      signal.addEventListener('abort', giveUp);
+      node.waiting[attach.priority()].set(attach, (leave) => {
         signal.removeEventListener('abort', giveUp);
         resolve(leave);
-      };
-      const waiting = { isUrgent, enter: done };
-      const giveUp = () => {
-        known.waiting.splice(known.waiting.indexOf(waiting), 1);
-        done();
-      };
-      known.waiting.push(waiting);
-      signal.addEventListener('abort', giveUp);
+      });
+      this.#admit(name, node);
     });
   }
 
-  #place(name: string, node: Node): Leave {
+  /** Asks for the priority of an attach again. Has no effect on one that does not wait for this node. */
+  reconsider(name: string, attach: PendingAttach): void {
+    const node = this.#nodes.get(name);
+    const priority = attach.priority();
+    if (!node || node.waiting[priority].has(attach)) return;
+    const enter = withdraw(node, attach);
+    if (!enter) return;
+    node.waiting[priority].set(attach, enter);
+    this.#admit(name, node);
+  }
+
+  #admit(name: string, node: Node): void {
+    const { WaitedFor, Unclaimed, AtRest } = node.waiting;
+    while (node.opening < this.#perNode) {
+      const queue = [WaitedFor, Unclaimed].find(({ size }) => size > 0) ?? (node.isResting ? undefined : AtRest);
+      const [first] = queue ?? [];
+      if (!first) return;
+      const [attach, enter] = first;
+      queue?.delete(attach);
+      enter(this.#place(name, node, queue === AtRest));
+    }
+  }
+
+  #place(name: string, node: Node, atRest: boolean): Leave {
+    const since = this.#clock.monotonic();
     node.opening += 1;
+    if (atRest) node.isResting = true;
     let isLeft = false;
     return () => {
       if (isLeft) return;
       isLeft = true;
       node.opening -= 1;
-      const urgent = node.waiting.findIndex(({ isUrgent }) => isUrgent());
-      const [next] = node.waiting.splice(Math.max(0, urgent), 1);
-      if (next) next.enter(this.#place(name, node));
-      else if (node.opening === 0) this.#nodes.delete(name);
+      if (atRest) {
+        const pauseMs = Math.min(PAUSE * (this.#clock.monotonic() - since), LONGEST_PAUSE_MS);
+        this.#clock.setTimer(pauseMs, () => {
+          node.isResting = false;
+          this.#next(name, node);
+        });
+      }
+      this.#next(name, node);
     };
   }
+
+  #next(name: string, node: Node): void {
+    this.#admit(name, node);
+    this.#forget(name, node);
+  }
+
+  #forget(name: string, { opening, isResting, waiting }: Node): void {
+    const isWaiting = Object.values(waiting).some(({ size }) => size > 0);
+    if (opening === 0 && !isResting && !isWaiting) this.#nodes.delete(name);
+  }
+}
+
+function emptyQueues(): Node['waiting'] {
+  return { WaitedFor: new Map(), Unclaimed: new Map(), AtRest: new Map() };
+}
+
+/** Takes an attach out of the queue that it waits in; returns what enters it. */
+function withdraw({ waiting }: Node, attach: PendingAttach): ((leave: Leave) => void) | undefined {
+  for (const queue of Object.values(waiting)) {
+    const enter = queue.get(attach);
+    if (enter && queue.delete(attach)) return enter;
+  }
+  return undefined;
 }

@@ -2,7 +2,7 @@ import { ASK_READY } from '../../core/frames/encode.ts';
 import type { KubeApi, PodStream } from '../../core/kube/types.ts';
 import { CONTAINER } from '../../core/resources/names.ts';
 import type { Clock, Logger } from '../../core/runtime.ts';
-import type { AttachLimit, Leave } from './attach-limit.ts';
+import type { AttachLimit, Leave, PendingAttach, Priority } from './attach-limit.ts';
 import { AttachSchedule } from './schedule.ts';
 
 export interface AttachmentOptions {
@@ -14,8 +14,8 @@ export interface AttachmentOptions {
   hurried: boolean;
   /** Limit of the attaches that are being opened, shared by all links. */
   limit: AttachLimit;
-  /** Reports whether the attach comes before others that wait for the same node. */
-  isUrgent(): boolean;
+  /** Reports when the attach is opened among others to the same node. */
+  priority(): Priority;
   /** Called when a new attach is open; `ready` is asked for next. */
   onOpen(): void;
   /**
@@ -59,8 +59,12 @@ export class Attachment {
   #cancelAnswer: () => void = () => {};
   /** Name of the pod's node; empty before it is known. */
   #node = '';
-  /** Time since which the attach has waited for its place, monotonic milliseconds. */
+  /** Time since which the attach has waited for its place, monotonic milliseconds, and the node that it waits for. */
   #queuedSince: number | undefined;
+  #queuedFor = '';
+  readonly #pending: PendingAttach = {
+    priority: () => (this.#waiting === undefined ? this.#options.priority() : 'WaitedFor'),
+  };
   /** Gives back the place of the present attach on its node. */
   #leave: Leave = () => {};
   /** Gives an owed answer its whole time again. */
@@ -120,6 +124,12 @@ export class Attachment {
   /** Somebody waits for the pod from now on. */
   hurry(): void {
     this.#schedule.hurry();
+    this.reconsider();
+  }
+
+  /** The priority of the attach may have changed. */
+  reconsider(): void {
+    if (this.#queuedSince !== undefined) this.#options.limit.reconsider(this.#queuedFor, this.#pending);
   }
 
   close(): void {
@@ -226,12 +236,15 @@ export class Attachment {
 
   /** Waits until an attach to the node may be opened. All clocks stand still meanwhile: the wait is not the pod's fault. */
   async #enter(signal: AbortSignal): Promise<Leave | undefined> {
-    const { clock, limit, isUrgent, onChange, onDelay } = this.#options;
-    const enter = () => limit.enter(this.#node, () => isUrgent() || this.#waiting !== undefined, signal);
-    if (limit.hasRoom(this.#node)) return enter();
+    const { clock, limit, onChange, onDelay } = this.#options;
+    const node = this.#node;
+    const enter = () => limit.enter(node, this.#pending, signal);
+    if (limit.hasRoom(node, this.#pending.priority())) return enter();
     this.#queuedSince = clock.monotonic();
+    this.#queuedFor = node;
+    const entered = enter();
     onChange();
-    const leave = await enter();
+    const leave = await entered;
     const ms = clock.monotonic() - this.#queuedSince;
     this.#queuedSince = undefined;
     if (this.#failing) this.#failing.since += ms;

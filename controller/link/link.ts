@@ -6,7 +6,7 @@ import { validateFrame } from '../../core/frames/validate.ts';
 import type { KubeApi } from '../../core/kube/types.ts';
 import { type Clock, type Logger, latestTime, type Random } from '../../core/runtime.ts';
 import type { LinkView } from '../world/link-view.ts';
-import type { AttachLimit } from './attach-limit.ts';
+import type { AttachLimit, Priority } from './attach-limit.ts';
 import { Attachment } from './attachment.ts';
 import { Binding } from './binding.ts';
 import { Heartbeat } from './heartbeat.ts';
@@ -46,8 +46,8 @@ export interface LinkOptions {
   lingerMs: number;
   /** Limit of the attaches that are being opened, shared by all links. */
   limit: AttachLimit;
-  /** Reports whether the pod's session has a turn that has not ended. */
-  isWaitedFor(): boolean;
+  /** Reports when the pod is attached among others of its node. */
+  priority(): Priority;
   /** Counters of refused frames, over all pods. */
   refused?: DecoderCounters | undefined;
 }
@@ -102,7 +102,6 @@ export class Link {
     this.#attachment = new Attachment({
       ...options,
       hurried: options.session !== '',
-      isUrgent: options.isWaitedFor,
       onOpen: () => {
         this.#greeted = false;
         this.#heartbeat.opened();
@@ -194,6 +193,11 @@ export class Link {
 
   podChanged(pod: { scheduled: boolean; deleted: boolean; node?: string | undefined }): void {
     this.#attachment.podChanged(pod);
+  }
+
+  /** The priority of the attach may have changed. */
+  reconsider(): void {
+    this.#attachment.reconsider();
   }
 
   close(): void {

@@ -21,7 +21,7 @@ export interface LinksOptions {
   lingerMs: number;
   /** Attaches to the pods of one node that may be opened at once. */
   attachesPerNode: number;
-  /** Reports whether a session has a turn that has not ended. */
+  /** Reports whether somebody waits for what the session's pod does next. */
   isWaitedFor(session: LinkOwner): boolean;
   /** Counters of refused frames, over all pods. */
   refused?: DecoderCounters | undefined;
@@ -48,7 +48,7 @@ export class Links {
 
   constructor(options: LinksOptions) {
     this.#options = options;
-    this.#limit = new AttachLimit(options.attachesPerNode);
+    this.#limit = new AttachLimit(options.attachesPerNode, options.clock);
   }
 
   get(podUID: string | undefined): Link | undefined {
@@ -70,9 +70,10 @@ export class Links {
       nextNumber: () => ++this.#number,
       answers: this.#answers,
       limit: this.#limit,
-      isWaitedFor: () => {
+      priority: () => {
         const owner = this.#owners.get(uid);
-        return owner !== undefined && owner.uid !== '' && isWaitedFor(owner);
+        if (owner?.uid === '') return 'Unclaimed';
+        return owner && isWaitedFor(owner) ? 'WaitedFor' : 'AtRest';
       },
       onChange: () => {
         const owner = this.#links.get(uid) === link ? this.#owners.get(uid) : undefined;
@@ -94,9 +95,14 @@ export class Links {
     const link = this.#links.get(podUID);
     if (link?.session !== '') return;
     this.#forget(podUID, link.session);
-    link.assign(session.uid, session.incarnation);
     this.#owners.set(podUID, session);
     this.#podsOf.set(session.uid, (this.#podsOf.get(session.uid) ?? new Set()).add(podUID));
+    link.assign(session.uid, session.incarnation);
+  }
+
+  /** Whether somebody waits for the pod may have changed. */
+  reconsider(podUID: string): void {
+    this.#links.get(podUID)?.reconsider();
   }
 
   /** Number of pods that are attached. */

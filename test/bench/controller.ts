@@ -1,5 +1,6 @@
 /** The controller of the release from outside: its process, its metrics, its settings. */
-
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { KubeClient } from '../../core/kube/client.ts';
 import { leases } from '../../core/kube/resources.ts';
 import type { ListOptions, Resource } from '../../core/kube/types.ts';
@@ -8,6 +9,7 @@ import { type NodeProcess, nodeNames, onNode, processes } from '../e2e/support/n
 import { eventually } from '../support/eventually.ts';
 import { samplesOf } from '../support/metrics.ts';
 
+const LOGS = join(import.meta.dirname, '..', '..', 'build', 'e2e-logs');
 const PROGRAM = '/opt/berth/controller.mjs';
 const RUNNER = '/opt/berth/runner.cjs';
 const LEASE = 'berth-controller';
@@ -69,13 +71,29 @@ async function setVariable(assignment: string): Promise<Leader> {
   return rolledOut();
 }
 
-/** Calls `work` while the controller has the variable, then gives it the earlier value, or none. */
+/** Writes the logs of the controller's pods to the folder that holds the cluster's after a failure: they are gone with the pods. */
+async function keepLogs(): Promise<void> {
+  mkdirSync(LOGS, { recursive: true });
+  for (const { metadata } of await controllerPods()) {
+    const log = await kubectl(['logs', metadata.name, '-n', releaseNamespace]);
+    writeFileSync(join(LOGS, `${releaseNamespace}.${metadata.name}.log`), log);
+  }
+}
+
+/**
+ * Calls `work` while the controller has the variable, then gives it the earlier value, or none. Where the work fails, the logs of
+ * the controller are kept.
+ */
 export async function withVariable<T>(name: string, value: string, work: (leads: Leader) => Promise<T>): Promise<T> {
   const { spec } = await get([DEPLOYMENT, '-n', releaseNamespace]);
   const env: Any[] = spec.template.spec.containers[0].env ?? [];
   const before: string | undefined = env.find((one) => one.name === name)?.value;
   try {
     return await work(await setVariable(`${name}=${value}`));
+  } catch (error) {
+    // The failure of the work counts, not that of the logs.
+    await keepLogs().catch(() => {});
+    throw error;
   } finally {
     await setVariable(before === undefined ? `${name}-` : `${name}=${before}`);
   }

@@ -187,6 +187,11 @@ export class QuietWorld {
     if (this.replica.process) this.replica.process.skewMs += ms;
   }
 
+  /** Keeps the runner of the session's pod from doing anything for a while. */
+  freeze({ status }: StoredSession, ms: number): void {
+    this.#kubelets.container(status?.podUID ?? '')?.process.pause(ms);
+  }
+
   async until(what: string, check: () => boolean): Promise<void> {
     const limit = this.#scheduler.now + 120_000;
     if ((await this.#scheduler.run(check, limit)) !== 'Done') throw new Error(`waited in vain for ${what}`);

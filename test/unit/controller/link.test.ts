@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
-import { AttachLimit } from '../../../controller/link/attach-limit.ts';
+import { AttachLimit, type PendingAttach } from '../../../controller/link/attach-limit.ts';
 import type { MasterKeys } from '../../../controller/link/keys.ts';
 import { Link } from '../../../controller/link/link.ts';
 import type { LinkView } from '../../../controller/world/link-view.ts';
@@ -55,8 +55,8 @@ function setUp(
     nextNumber: () => ++number,
     answers,
     lingerMs: change.lingerMs ?? 3_600_000,
-    limit: change.limit ?? new AttachLimit(16),
-    isWaitedFor: () => false,
+    limit: change.limit ?? new AttachLimit(16, clock),
+    priority: () => 'WaitedFor',
     onChange: () => change.onChange?.(link.view),
     onLaterEpoch: (epoch) => later.push(epoch),
   });
@@ -276,23 +276,27 @@ describe('an attach', () => {
 
 describe('an attach that waits for others of its node', () => {
   const NEVER = new AbortController().signal;
+  const OTHER: PendingAttach = { priority: () => 'WaitedFor' };
+  const hasRoom = (limit: AttachLimit) => limit.hasRoom('node-1', 'WaitedFor');
   /** A link to a node with one place. `taken`: another attach has it, and gives it back with what this resolves to. */
   async function crowded() {
-    const limit = new AttachLimit(1);
-    const parts = await bound({ limit });
-    const taken = async () => (await limit.enter('node-1', () => true, NEVER))!;
+    const clock = new VirtualClock();
+    const limit = new AttachLimit(1, clock);
+    const parts = await bound({ clock, limit });
+    const taken = async () => (await limit.enter('node-1', { ...OTHER }, NEVER))!;
     return { ...parts, limit, taken };
   }
 
   test('is opened when one of them has its answer', async () => {
-    const limit = new AttachLimit(1);
-    const leave = await limit.enter('node-1', () => false, NEVER);
-    const { clock, pod, link } = setUp({ limit });
+    const clock = new VirtualClock();
+    const limit = new AttachLimit(1, clock);
+    const leave = await limit.enter('node-1', OTHER, NEVER);
+    const { pod, link } = setUp({ clock, limit });
     await clock.advance(10_000);
     assert.deepEqual([pod.attempts, link.view.phase], [0, 'Opening']);
     leave?.();
     await clock.advance(10);
-    assert.deepEqual([pod.attempts, link.view.phase, limit.hasRoom('node-1')], [1, 'Unbound', true]);
+    assert.deepEqual([pod.attempts, link.view.phase, hasRoom(limit)], [1, 'Unbound', true]);
   });
 
   test('leaves its own place when it is refused, cut off, unanswered or closed', async () => {
@@ -300,7 +304,7 @@ describe('an attach that waits for others of its node', () => {
     const places: boolean[] = [];
     const seen = async (ms: number) => {
       await clock.advance(ms);
-      places.push(limit.hasRoom('node-1'));
+      places.push(hasRoom(limit));
     };
     pod.unreachable = true;
     pod.drop();
@@ -310,10 +314,10 @@ describe('an attach that waits for others of its node', () => {
     link.podChanged({ scheduled: true, deleted: false, node: 'node-1' });
     await seen(1_000);
     await seen(4_000);
-    while (limit.hasRoom('node-1')) await clock.advance(100);
+    while (hasRoom(limit)) await clock.advance(100);
     pod.drop();
     await seen(1);
-    while (limit.hasRoom('node-1')) await clock.advance(100);
+    while (hasRoom(limit)) await clock.advance(100);
     link.close();
     await seen(0);
     assert.deepEqual(places, [true, false, true, true, true]);
@@ -332,7 +336,7 @@ describe('an attach that waits for others of its node', () => {
     assert.deepEqual([link.view.queued, silentMs()], [true, before]);
     leave();
     await clock.advance(0);
-    assert.deepEqual([link.view.queued, silentMs(), limit.hasRoom('node-1')], [undefined, before, false]);
+    assert.deepEqual([link.view.queued, silentMs(), hasRoom(limit)], [undefined, before, false]);
     assert.ok(before >= 5_000 && before < 7_000, `${before} ms`);
   });
 
@@ -356,9 +360,10 @@ describe('an attach that waits for others of its node', () => {
   });
 
   test('is then tried as often as a pod that has just started', async () => {
-    const limit = new AttachLimit(1);
-    const leave = await limit.enter('node-1', () => false, NEVER);
-    const { clock, pod } = setUp({ limit });
+    const clock = new VirtualClock();
+    const limit = new AttachLimit(1, clock);
+    const leave = await limit.enter('node-1', OTHER, NEVER);
+    const { pod } = setUp({ clock, limit });
     pod.unreachable = true;
     await clock.advance(10_000);
     leave?.();

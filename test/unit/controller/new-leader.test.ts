@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
-import { leases } from '../../../core/kube/resources.ts';
-import { ownedBy, type StoredTurn, sessions, turns } from '../../../core/resources/kinds.ts';
+import { leases, pods } from '../../../core/kube/resources.ts';
+import { ownedBy, type StoredSession, type StoredTurn, sessions, turns } from '../../../core/resources/kinds.ts';
 import { podName } from '../../../core/resources/names.ts';
 import type { StateRef } from '../../../core/resources/schema.ts';
 import { NO_FAULTS } from '../../sim/api/faults.ts';
@@ -178,4 +178,25 @@ test('a commit is logged with who made it, from which state, and its index', asy
   assert.equal(first?.fields.base, null);
   assert.deepEqual(fields.base, first?.fields.state);
   assert.equal((fields.state as StateRef).seq, turn.status?.state?.seq);
+});
+
+test('a new leader attaches at once to a session that gets a turn, however many sessions at rest do not answer', async () => {
+  const world = new QuietWorld();
+  const { replica, server } = world;
+  await world.start();
+  const ready: StoredSession[] = [];
+  for (let i = 0; i < 8; i++) ready.push(await world.session(`rests-${i}`));
+  const nodeOf = ({ status }: StoredSession) => server.get(pods, 'team', status?.podName as string)?.spec.nodeName;
+  const last = ready.pop() as StoredSession;
+  const others = ready.filter((session) => nodeOf(session) === nodeOf(last));
+  assert.ok(others.length >= 2, `${others.length} beside it`);
+  for (const session of others) world.freeze(session, 60_000);
+  replica.kill();
+  replica.start();
+  await world.until('leading', () => replica.isLeading);
+  await world.pass(6_000);
+  const since = server.clock.now();
+  await world.turn(last, 'first', { ms: 10, output: 1 });
+  const ms = server.clock.now() - since;
+  assert.ok(ms < 1_000, `${ms} ms`);
 });

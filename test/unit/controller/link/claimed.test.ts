@@ -33,6 +33,7 @@ async function waiting(isCreated = false) {
     keys: { current: { id: 'k', key }, byId: new Map([['k', key]]) },
     onChange: () => {},
     onLaterEpoch: () => {},
+    isWaitedFor: () => true,
   } as unknown as LinksOptions);
   const link = links.open(aPoolPod(''), { key: 'team/pool', uid: '', incarnation: 0 });
   link.open({ scheduled: !isCreated, running: !isCreated, fresh: isCreated });

@@ -31,8 +31,8 @@ function oneAtATime(isWaitedFor: LinksOptions['isWaitedFor']) {
   return { links, clock, attached, open };
 }
 
-test('a session with a turn is attached before others on its node, and the pod of a pool is not', async () => {
-  const waitedFor = new Set<string>();
+test('a session that somebody waits for is attached first on its node, then pods of pools, then sessions at rest', async () => {
+  const waitedFor = new Set<string>(['team/first']);
   const { links, clock, attached, open } = oneAtATime(({ key }) => waitedFor.has(key));
   open('first', { key: 'team/first', uid: 'session-1' });
   await clock.advance(1_000);
@@ -41,9 +41,22 @@ test('a session with a turn is attached before others on its node, and the pod o
   open('busy', { key: 'team/busy', uid: 'session-3' });
   await clock.advance(1_000);
   waitedFor.add('team/busy');
-  for (const name of ['first', 'busy', 'idle']) {
+  links.reconsider('busy');
+  for (const name of ['first', 'busy', 'pool-0']) {
     links.close(name);
     await clock.advance(1_000);
   }
-  assert.deepEqual(attached, ['first', 'busy', 'idle', 'pool-0']);
+  assert.deepEqual(attached, ['first', 'busy', 'pool-0', 'idle']);
+});
+
+test('the pod of a pool is attached first once a session has claimed it', async () => {
+  const { links, clock, attached, open } = oneAtATime(({ key }) => key !== 'team/idle');
+  open('first', { key: 'team/first', uid: 'session-1' });
+  await clock.advance(1_000);
+  for (const name of ['pool-0', 'pool-1']) open(name, { key: 'team/pool', uid: '' });
+  await clock.advance(1_000);
+  links.assign('pool-1', { key: 'team/claimer', uid: 'session-2', incarnation: 1 });
+  links.close('first');
+  await clock.advance(1_000);
+  assert.deepEqual(attached, ['first', 'pool-1']);
 });

@@ -100,7 +100,7 @@ export const poolBugs: readonly Bug[] = [
     name: 'a pod of a former version of the class is claimed',
     caughtBy: ['made alike'],
     within: 200,
-    from: 112,
+    from: 312,
     focus: { pools: true, deeds: ['edit a class'] },
     edits: [
       {

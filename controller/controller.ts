@@ -16,6 +16,8 @@ import { type Inventory, type Meter, meteredApi } from './meter.ts';
 
 export interface ControllerOptions {
   api: KubeApi;
+  /** The same API for the lease alone. It has connections of its own, so that slow requests do not keep a leader from renewing. */
+  leaseApi: KubeApi;
   config: ControllerConfig;
   /** The controller's own namespace. */
   namespace: string;
@@ -93,7 +95,7 @@ export class Controller {
     });
     const leaseDurationMs = config.BERTH_LEASE_DURATION;
     this.#elector = new LeaderElector({
-      api,
+      api: options.leaseApi,
       clock,
       random,
       log,

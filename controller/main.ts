@@ -17,6 +17,9 @@ import { ControllerMetrics } from './metrics.ts';
 /** Maximum time of a stop; after it the process exits, and a successor goes on with the rest. */
 const STOP_LIMIT_MS = 9_000;
 
+/** Connections for the lease: one for the renewal that is due while one before has no answer yet. */
+const LEASE_CONNECTIONS = 2;
+
 async function main(): Promise<void> {
   const config = parseConfig(controllerConfig, process.env);
   const log = programLog(1, config.BERTH_LOG_LEVEL);
@@ -36,6 +39,7 @@ async function main(): Promise<void> {
   const version = await requireSupportedVersion(api);
   const controller = new Controller({
     api,
+    leaseApi: api.apart(LEASE_CONNECTIONS),
     config,
     namespace: config.BERTH_NAMESPACE ?? connection.namespace,
     holder: hostname(),

@@ -109,6 +109,11 @@ export class KubeClient implements KubeApi {
     });
   }
 
+  /** Returns a client of the same server with connections of its own: the requests of this one do not hold it up. */
+  apart(maxConnections: number): KubeClient {
+    return new KubeClient({ ...this.#options, maxConnections });
+  }
+
   /** Namespace for calls that name none. */
   get namespace(): string {
     return this.#options.connection.namespace;

@@ -105,8 +105,11 @@ export class Replica {
     const log = this.#logger(name);
     const clock = new ServerClock(process, log);
     const onAnswer = (time: AnswerTime) => clock.answered(time);
+    const surroundings = { process, scheduler, server, kubelets, dice: own, rates, trace, crashes, observer };
+    const api = new SimApi({ ...surroundings, onAnswer });
     const controller = new Controller({
-      api: new SimApi({ process, scheduler, server, kubelets, dice: own, rates, trace, crashes, onAnswer, observer }),
+      api,
+      leaseApi: api,
       config: controllerConfig.parse({
         BERTH_RUNNER_IMAGE: runnerImage(this.protocol),
         BERTH_MASTER_KEY_SECRET: installation.keys,

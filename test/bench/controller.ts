@@ -82,21 +82,23 @@ async function keepLogs(): Promise<void> {
 
 /**
  * Calls `work` while the controller has the variable, then gives it the earlier value, or none. Where the work fails, the logs of
- * the controller are kept.
+ * the controller are kept, and its error is thrown even if the earlier value cannot be set.
  */
 export async function withVariable<T>(name: string, value: string, work: (leads: Leader) => Promise<T>): Promise<T> {
   const { spec } = await get([DEPLOYMENT, '-n', releaseNamespace]);
   const env: Any[] = spec.template.spec.containers[0].env ?? [];
   const before: string | undefined = env.find((one) => one.name === name)?.value;
+  const restore = () => setVariable(before === undefined ? `${name}-` : `${name}=${before}`);
+  let result: T;
   try {
-    return await work(await setVariable(`${name}=${value}`));
+    result = await work(await setVariable(`${name}=${value}`));
   } catch (error) {
-    // The failure of the work counts, not that of the logs.
     await keepLogs().catch(() => {});
+    await restore().catch(() => {});
     throw error;
-  } finally {
-    await setVariable(before === undefined ? `${name}-` : `${name}=${before}`);
   }
+  await restore();
+  return result;
 }
 
 /** Samples of one metric of the leader, by labels. */

@@ -151,8 +151,13 @@ export class Ground {
 
   /** Deletes sessions and waits until no pod is left. */
   async gone(...names: string[]): Promise<void> {
-    await Promise.all(names.map((name) => this.delete(name)));
+    await this.#deleteAll(names);
     await this.cluster.noPods();
+  }
+
+  /** Hundreds of requests at once would have to wait longer for their answers than the client does. */
+  async #deleteAll(names: readonly string[]): Promise<void> {
+    await someAtOnce(names.length, (i) => this.delete(names[i] as string));
   }
 
   /** Deletes every session and pool, after a failure. */
@@ -162,8 +167,7 @@ export class Ground {
       await client.delete(sessionpools, { namespace, name: metadata.name });
     }
     const names = (await client.list(sessions, { namespace })).items.map(({ metadata }) => metadata.name);
-    // A thousand requests at once would have to wait longer for their answers than the client does.
-    await someAtOnce(names.length, (i) => this.delete(names[i] as string));
+    await this.#deleteAll(names);
     await this.cluster.noPods();
   }
 

@@ -127,7 +127,7 @@ export class Attachment {
     this.reconsider();
   }
 
-  /** The priority of the attach may have changed. */
+  /** Asks for the priority of the attach again, while it waits for its place. */
   reconsider(): void {
     if (this.#queuedSince !== undefined) this.#options.limit.reconsider(this.#queuedFor, this.#pending);
   }

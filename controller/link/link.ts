@@ -195,7 +195,7 @@ export class Link {
     this.#attachment.podChanged(pod);
   }
 
-  /** The priority of the attach may have changed. */
+  /** Asks for the priority of the attach again, while it waits for its place. */
   reconsider(): void {
     this.#attachment.reconsider();
   }

@@ -100,7 +100,7 @@ export class Links {
     link.assign(session.uid, session.incarnation);
   }
 
-  /** Whether somebody waits for the pod may have changed. */
+  /** Asks again whether somebody waits for the pod's session, which decides when the pod is attached. */
   reconsider(podUID: string): void {
     this.#links.get(podUID)?.reconsider();
   }

@@ -161,7 +161,7 @@ function outcome({ without, beside, made: { created, written }, gone, started, e
       values: started,
     },
     {
-      what: `${LIVE} sessions with pods, deleted at once, until no pod is left`,
+      what: `${LIVE} sessions with pods, deleted by ${AT_ONCE} clients, until no pod is left`,
       measured: `${seconds([ended])} s`,
       values: ended,
     },

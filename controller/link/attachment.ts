@@ -57,7 +57,6 @@ export class Attachment {
   /** True once the present attach has had an answer. */
   #answered = false;
   #cancelAnswer: () => void = () => {};
-  /** Name of the pod's node; empty before it is known. */
   #node = '';
   /** Time since which the attach has waited for its place, monotonic milliseconds, and the node that it waits for. */
   #queuedSince: number | undefined;
@@ -101,6 +100,11 @@ export class Attachment {
   /** Milliseconds for which the attach has waited for its place among those to its node; undefined when it does not. */
   get queuedMs(): number | undefined {
     return this.#queuedSince === undefined ? undefined : this.#options.clock.monotonic() - this.#queuedSince;
+  }
+
+  /** Name of the pod's node; empty before it is known. */
+  get node(): string {
+    return this.#node;
   }
 
   get isOpen(): boolean {
@@ -279,6 +283,11 @@ export class Attachment {
         if (signal.aborted) return;
         this.#failed();
         continue;
+      }
+      if (signal.aborted) {
+        stream.close();
+        leave();
+        return;
       }
       this.#stream = stream;
       const since = this.silentSince;

@@ -13,6 +13,8 @@ export interface HeartbeatOptions {
   restAt(): number;
   /** Closes the attach until something is to be sent. */
   rest(): void;
+  /** Called with each sign of life, before the silence that it ends is reported as over. */
+  onHeard(): void;
   /** Called when the silence may have changed. */
   onSilence(silence: Silence): void;
 }
@@ -71,7 +73,8 @@ export class Heartbeat {
 
   /** Records a sign of life: whatever answer was owed has come. */
   heard(): void {
-    const { clock, attachment, answers } = this.#options;
+    const { clock, attachment, answers, onHeard } = this.#options;
+    onHeard();
     attachment.answered();
     this.#heardAt = clock.monotonic();
     answers.at = this.#heardAt;

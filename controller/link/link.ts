@@ -13,6 +13,7 @@ import { Heartbeat } from './heartbeat.ts';
 import { Inbox } from './inbox.ts';
 import type { MasterKeys } from './keys.ts';
 import { Resend } from './resend.ts';
+import type { Silences } from './silences.ts';
 import * as after from './view.ts';
 
 /** Data that a runner gets when it is bound. */
@@ -40,6 +41,8 @@ export interface LinkOptions {
   onChange(): void;
   /** Last answer of any runner: `at` in monotonic milliseconds, shared by all links. */
   answers: { at: number };
+  /** Runners that owe an answer, shared by all links. */
+  silences: Silences;
   /** Called when the runner has obeyed a later leader than this one. */
   onLaterEpoch(epoch: number): void;
   /** Time without a control line after which the attach of an idle runner is closed until the next one, milliseconds. */
@@ -105,6 +108,7 @@ export class Link {
       onOpen: () => {
         this.#greeted = false;
         this.#heartbeat.opened();
+        options.silences.update(this.#attachment.node, this, true);
       },
       onBytes: (chunk) => this.#handle(this.#decoder.push(chunk)),
       onChange: () => {
@@ -122,7 +126,9 @@ export class Link {
       sendPing: () => this.#sendPing(),
       restAt: () => (after.isAtRest(this.#view) ? this.#toldAt + options.lingerMs : Number.POSITIVE_INFINITY),
       rest: () => this.#attachment.rest(),
+      onHeard: () => options.silences.heard(this.#attachment.node, this),
       onSilence: (silence) => {
+        options.silences.update(this.#attachment.node, this, silence.silentSince !== undefined);
         this.#view = after.silent(this.#view, silence);
       },
     });
@@ -137,7 +143,8 @@ export class Link {
 
   get view(): LinkView {
     const { queuedMs, silentSince } = this.#attachment;
-    const view = after.silentFrom(this.#view, silentSince);
+    const { silences } = this.#options;
+    const view = after.silentFrom(this.#view, silentSince, silences.of(this.#attachment.node, this));
     return queuedMs === undefined ? view : { ...after.delayed(view, queuedMs), queued: true };
   }
 
@@ -202,6 +209,7 @@ export class Link {
 
   close(): void {
     this.#heartbeat.close();
+    this.#options.silences.update(this.#attachment.node, this, false);
     this.#resend.close();
     this.#attachment.close();
   }

@@ -8,6 +8,7 @@ import { isFromPool, sessionNameOf } from '../world/session-pods.ts';
 import { AttachLimit } from './attach-limit.ts';
 import type { MasterKeys } from './keys.ts';
 import { Link } from './link.ts';
+import { Silences } from './silences.ts';
 
 export interface LinksOptions {
   api: Pick<KubeApi, 'attach'>;
@@ -43,11 +44,13 @@ export class Links {
   /** UID of a session → UIDs of its pods that have a link. */
   readonly #podsOf = new Map<string, Set<string>>();
   readonly #answers = { at: Number.NEGATIVE_INFINITY };
+  readonly #silences: Silences;
   readonly #limit: AttachLimit;
   #number = 0;
 
   constructor(options: LinksOptions) {
     this.#options = options;
+    this.#silences = new Silences(options.clock);
     this.#limit = new AttachLimit(options.attachesPerNode, options.clock);
   }
 
@@ -69,6 +72,7 @@ export class Links {
       incarnation: session.incarnation,
       nextNumber: () => ++this.#number,
       answers: this.#answers,
+      silences: this.#silences,
       limit: this.#limit,
       priority: () => {
         const owner = this.#owners.get(uid);

@@ -1,6 +1,7 @@
 import type { Bound, FrameOf, Pong, Ready, RefusalCode, Refused } from '../../core/frames/messages.ts';
 import type { Asking, Delivery, Figures, LinkView } from '../world/link-view.ts';
 import type { Silence } from './heartbeat.ts';
+import type { NodeAnswers } from './silences.ts';
 
 /**
  * Reducer of a link's view: one function per control line sent and per message received. Times are milliseconds since
@@ -123,12 +124,17 @@ export function silent(view: LinkView, { silentSince, unreachableMs, othersAnswe
   };
 }
 
-/** View of a pod whose silence, if it shows one, begins at this time, which moves on while no attach is open. */
-export function silentFrom(view: LinkView, since: number | undefined): LinkView {
-  const { silentSince } = view;
-  return silentSince === undefined || since === undefined || since === silentSince
-    ? view
-    : { ...view, silentSince: since };
+/**
+ * View of a pod whose silence, if it shows one, begins at this time, which moves on while no attach is open, and not before its node has
+ * answered.
+ */
+export function silentFrom(
+  view: LinkView,
+  since: number | undefined,
+  { nodeSilent, nodeAnsweredAt = 0 }: NodeAnswers,
+): LinkView {
+  if (view.silentSince === undefined || since === undefined) return view;
+  return { ...view, silentSince: Math.max(since, nodeAnsweredAt), ...(nodeSilent ? { nodeSilent } : {}) };
 }
 
 /** View after the attach has waited this many milliseconds for its place: all times that count against the pod are later by them. */

@@ -4,7 +4,7 @@ import { LABEL_TEMPLATE } from '../../core/resources/names.ts';
 import type { SessionPoolStatus } from '../../core/resources/sessionpool.ts';
 import { DEFAULT_TIMEOUTS } from '../settings/timeouts.ts';
 import { movedByLeaps } from '../world/leaps.ts';
-import type { LinkView } from '../world/link-view.ts';
+import { type LinkView, silencePatience } from '../world/link-view.ts';
 import { givenUpAt, isHopeless, isOver, ownContainer, podProblem, startedContainer } from '../world/pod-status.ts';
 import type { Problem } from '../world/world.ts';
 import { isClaimable, isUnheardOf } from './claimable.ts';
@@ -221,7 +221,7 @@ function answersBy({ now, leaps, unresponsiveMs }: PoolWorld, { pod, link }: Poo
 
 /** The problem for which the pod is given up; undefined while it is sound. */
 function brokenBy(world: PoolWorld, one: PoolPod): Problem | undefined {
-  const { now, monotonic, unresponsiveMs, nodeGraceMs } = world;
+  const { now, monotonic, nodeGraceMs } = world;
   const { pod, link, node } = one;
   const { name } = pod.metadata;
   const problem = podProblem(pod);
@@ -242,8 +242,8 @@ function brokenBy(world: PoolWorld, one: PoolPod): Problem | undefined {
   if (link?.phase === 'Foreign' || link?.phase === 'Ended') {
     return { reason: 'PoolPodsFail', message: `The runner of pod ${name} belongs to no pool.` };
   }
-  const silentMs = link?.silentSince === undefined ? 0 : monotonic - link.silentSince;
-  if (silentMs >= unresponsiveMs || (link?.unreachableMs ?? 0) >= nodeGraceMs) {
+  const isSilent = link?.silentSince !== undefined && monotonic - link.silentSince >= silencePatience(link, world);
+  if (isSilent || (link?.unreachableMs ?? 0) >= nodeGraceMs) {
     return { reason: 'PoolPodsFail', message: `The runner of pod ${name} does not answer.` };
   }
   if (now >= answersBy(world, one)) {

@@ -38,6 +38,17 @@ export function wasNeverSent(link: LinkView | undefined, podUID: string | undefi
 }
 
 /**
+ * Milliseconds for which a runner may owe an answer until its pod is given up. While none of its node answers, the node is given its
+ * grace.
+ */
+export function silencePatience(
+  { nodeSilent }: Pick<LinkView, 'nodeSilent'>,
+  { unresponsiveMs, nodeGraceMs }: { unresponsiveMs: number; nodeGraceMs: number },
+): number {
+  return nodeSilent ? Math.max(unresponsiveMs, nodeGraceMs) : unresponsiveMs;
+}
+
+/**
  * State of the link to a pod's runner; read by decisions, changed only by the link. The times of what the link has done and waits
  * for stand still while its attach waits for its place.
  */
@@ -58,8 +69,13 @@ export interface LinkView {
   readonly bound?: Bound;
   /** Last `bind` sent over this link, milliseconds since the epoch. */
   readonly bindSentAt?: number;
-  /** Time since which the runner has owed an answer over an open attach, monotonic milliseconds; later by the time without one. */
+  /**
+   * Time since which the runner has owed an answer over an open attach, monotonic milliseconds; later by the time without one, and not
+   * before the end of a silence of its whole node.
+   */
   readonly silentSince?: number;
+  /** True while other runners of the node owe an answer too and none of them has been heard: the node may be at fault. */
+  readonly nodeSilent?: boolean;
   /** Milliseconds for which every attempt to attach has failed. */
   readonly unreachableMs?: number;
   /** True when other pods have answered meanwhile: the fault is with this pod or its node, not with the controller. */

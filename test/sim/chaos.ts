@@ -132,6 +132,14 @@ const misfortunes: readonly Misfortune[] = [
     },
   },
   {
+    name: 'all pods of a node are frozen',
+    weight: 0,
+    strike({ dice, kubelets }) {
+      const node = dice.pick(kubelets.nodes.all);
+      if (node) kubelets.freezeNode(node, dice.int(35_000, 55_000));
+    },
+  },
+  {
     name: 'a node is cordoned',
     weight: 1,
     strike({ scheduler, dice, kubelets }) {
@@ -246,7 +254,10 @@ export class Chaos {
   end(): void {
     const { kubelets, replicas, scheduler } = this.#stage;
     this.#over = true;
-    for (const node of kubelets.nodes.all) if (!node.reachable) kubelets.restoreNode(node);
+    for (const node of kubelets.nodes.all) {
+      node.frozenUntil = 0;
+      if (!node.reachable) kubelets.restoreNode(node);
+    }
     const { skewMs } = this.#stage.server.clock;
     for (const replica of replicas) replica.skewMs = skewMs;
     for (const { process } of [...replicas, ...kubelets.running.map(({ container }) => container)]) {

@@ -9,6 +9,8 @@ export interface Focus {
   misfortunes?: readonly string[];
   /** Approximate milliseconds between two misfortunes. */
   misfortuneEveryMs?: number;
+  /** Milliseconds for which misfortunes and faults happen. */
+  faultyMs?: number;
   /** Approximate milliseconds between two deeds. */
   deedEveryMs?: number;
   rates?: Partial<FaultRates>;
@@ -33,6 +35,7 @@ export interface Focus {
   /** Releases of other protocol versions are installed. */
   releases?: boolean;
   maxRunning?: number;
+  nodeGraceSeconds?: number;
   attachLingerSeconds?: number;
   attachesPerNode?: number;
   storeCeilingBytes?: number;

@@ -220,7 +220,8 @@ export class Simulation {
       ? new Releases({ scheduler, trace, dice: dice.stream('releases'), replicas: this.#replicas })
       : undefined;
 
-    const faultyMs = dice.skewed(15_000, 120_000);
+    const drawnMs = dice.skewed(15_000, 120_000);
+    const faultyMs = focus.faultyMs ?? drawnMs;
     await scheduler.run(() => this.#failure !== undefined, faultyMs);
     trace.line(() => ['world', 'FAULTS END']);
     this.#rates = NO_FAULTS;
@@ -358,8 +359,9 @@ function drawInstallation(dice: Dice): Omit<Installation, NotDrawnHere> {
   };
 }
 
-function installationOf({ maxRunning, storeCeilingBytes }: Focus): Partial<Installation> {
+function installationOf({ maxRunning, nodeGraceSeconds, storeCeilingBytes }: Focus): Partial<Installation> {
   return {
+    ...(nodeGraceSeconds === undefined ? {} : { nodeGraceSeconds }),
     ...(maxRunning === undefined ? {} : { maxRunning }),
     ...(storeCeilingBytes === undefined ? {} : { storeCeilingBytes }),
   };

@@ -2,6 +2,7 @@ import type { RefusalCode } from '../../../core/frames/messages.ts';
 import { LABEL_INCARNATION } from '../../../core/resources/names.ts';
 import type { Reason } from '../../../core/resources/reasons.ts';
 import { waitingProcess } from '../../world/approvals.ts';
+import { silencePatience } from '../../world/link-view.ts';
 import { isOwn } from '../../world/own-turns.ts';
 import { isOver } from '../../world/pod-status.ts';
 import type { CachedTurn } from '../../world/world.ts';
@@ -157,7 +158,7 @@ export const silent: Policy = (draft) => {
     draft.actions.push({ do: 'DeletePod', pod, why: 'it could not be attached' });
     return 'Stop';
   }
-  if (link.silentSince === undefined || !hasPassed(draft, link.silentSince, installation.unresponsiveMs))
+  if (link.silentSince === undefined || !hasPassed(draft, link.silentSince, silencePatience(link, installation)))
     return undefined;
   draft.actions.push({ do: 'DeletePod', pod, why: 'its runner does not answer' });
   return 'Stop';

@@ -82,6 +82,24 @@ export const attachBugs: readonly Bug[] = [
     ],
   },
   {
+    name: 'the silence of a whole node counts as that of each of its runners',
+    caughtBy: ['given up for silence'],
+    within: 200,
+    focus: {
+      misfortunes: ['all pods of a node are frozen'],
+      misfortuneEveryMs: 20_000,
+      faultyMs: 120_000,
+      nodeGraceSeconds: 60,
+    },
+    edits: [
+      {
+        file: 'controller/world/link-view.ts',
+        find: 'nodeSilent ? Math.max(unresponsiveMs, nodeGraceMs) : unresponsiveMs',
+        replace: 'nodeSilent ? unresponsiveMs : unresponsiveMs',
+      },
+    ],
+  },
+  {
     name: 'after an attach to a session at rest no other of its node is opened',
     caughtBy: ['settles', 'works', 'in time'],
     within: 200,

@@ -37,4 +37,6 @@ export interface Node {
   reachable: boolean;
   /** True while the node takes no new pods. */
   cordoned: boolean;
+  /** Time until which no process in its pods gets on, virtual milliseconds. */
+  frozenUntil: number;
 }

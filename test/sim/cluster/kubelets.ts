@@ -70,6 +70,11 @@ export class Kubelets {
     return this.#pods.get(podUID)?.terminating ?? false;
   }
 
+  /** Name of the pod's node; undefined before it has one. */
+  nodeOf(podUID: string): string | undefined {
+    return this.#pods.get(podUID)?.node?.name;
+  }
+
   container(podUID: string): SimContainer | undefined {
     return this.#pods.get(podUID)?.container;
   }
@@ -128,6 +133,12 @@ export class Kubelets {
       else pod.container?.cut('connection');
     }
     this.nodes.reportSoon(node, 2000, 40_000, 'is missed');
+  }
+
+  /** Freezes all pods of the node, and those that start there meanwhile. */
+  freezeNode(node: Node, ms: number): void {
+    node.frozenUntil = Math.max(node.frozenUntil, this.now + ms);
+    for (const { pod, container } of this.running) if (pod.node === node) container.process.pause(ms);
   }
 
   /** Deletes the pods of a node that does not answer; with `force`, removes their objects at once. */
@@ -218,6 +229,7 @@ export class Kubelets {
     pod.startedAt = second(this.#options.server.clock.now());
     const container = this.#container(pod);
     pod.container = container;
+    if (pod.node.frozenUntil > this.now) container.process.pause(pod.node.frozenUntil - this.now);
     if (dice.chance(rates().crash)) {
       container.die(
         dice.pick([

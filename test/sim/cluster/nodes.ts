@@ -4,7 +4,12 @@ import { second } from './pod-status.ts';
 
 /** The nodes as the API shows them. */
 export class Nodes {
-  readonly all: readonly Node[] = ['node-a', 'node-b'].map((name) => ({ name, reachable: true, cordoned: false }));
+  readonly all: readonly Node[] = ['node-a', 'node-b'].map((name) => ({
+    name,
+    reachable: true,
+    cordoned: false,
+    frozenUntil: 0,
+  }));
   readonly #options: Pick<KubeletOptions, 'scheduler' | 'server' | 'dice'>;
 
   constructor(options: Pick<KubeletOptions, 'scheduler' | 'server' | 'dice'>) {

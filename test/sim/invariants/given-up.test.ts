@@ -10,7 +10,7 @@ function givenUp(...frames: { seq: number; printedAt: number }[]): string[] {
   const failed: string[] = [];
   const run = { podUID: 'pod', startedAt: 10, end: { at: 100 } } as unknown as Run;
   const facts = { runs: new Map([['turn', [run]]]), fail: (name: string) => failed.push(name) };
-  const invariant = givenUpForWork(facts as unknown as Facts, { maxRunning: undefined });
+  const invariant = givenUpForWork(facts as unknown as Facts, { maxRunning: undefined, nodeGraceSeconds: 60 });
   for (const frame of frames) {
     const word = { process: 'a', agoMs: 1, onActivity: true, frames: [{ ...frame, kind: 'pong' }] };
     invariant.heard?.({ podUID: 'pod' } as SimContainer, word);

@@ -74,6 +74,10 @@ const SILENT_MS = 15_000;
 const LISTENED_MS = 29_000;
 /** Least time of these over one attach: a busy node takes seconds until an attach carries anything. */
 const AT_ONCE_MS = 10_000;
+/** Least time of these, as a part of the node's grace, while its node says nothing; a controller takes all of it. */
+const OF_GRACE = 0.97;
+/** Time after which an attach that has brought nothing shows that its runner owes an answer: the controller asks when it is open. */
+const OWES_MS = 6_000;
 
 /** Time in which a process has listened to a runner since the last frame that was due: of all attaches, and of the longest. */
 interface Silence {
@@ -85,11 +89,14 @@ interface Silence {
 
 /**
  * No pod is given up for its silence whose runner has told the controller anything, or was not listened to, within the time that it
- * has to answer. A runner of which nothing but the clear `ready` comes does not answer: what is asked after it is owed all the same.
+ * has to answer. That is the node's grace while other runners of the node owe an answer too and none of them says anything. A runner of
+ * which nothing but the clear `ready` comes does not answer: what is asked after it is owed all the same.
  */
-export const givenUpForSilence: MakeInvariant = (facts) => {
-  /** Pod and process → the time of the runner's last frame, virtual milliseconds. */
+export const givenUpForSilence: MakeInvariant = (facts, { nodeGraceSeconds }) => {
+  /** Pod and process → the time of the runner's last frame besides `ready`, virtual milliseconds. */
   const heardAt = new Map<string, number>();
+  /** The same → the time of its last frame, and the pod's node. */
+  const said = new Map<string, { at: number; node: string | undefined }>();
   const due = dueFrames();
   /** Pod and process → its silence. */
   const silences = new Map<string, Silence>();
@@ -98,6 +105,20 @@ export const givenUpForSilence: MakeInvariant = (facts) => {
     return { ms: ms + last, longestMs: Math.max(longestMs, last) };
   };
   const none: Silence = { ms: 0, longestMs: 0 };
+  /** Reports whether other pods of the node owe the process an answer, and none has said anything for `ms`. */
+  const isNodeSilent = (podUID: string, process: string, ms: number) => {
+    const { now } = facts.kubelets;
+    const node = facts.kubelets.nodeOf(podUID);
+    const isOther = (key: string) => key.endsWith(` ${process}`) && key !== `${podUID} ${process}`;
+    const owes = ([key, { since = now }]: [string, Silence]) =>
+      isOther(key) &&
+      facts.kubelets.nodeOf(key.split(' ')[0] as string) === node &&
+      (said.get(key)?.at ?? Number.NEGATIVE_INFINITY) < since &&
+      now - since >= OWES_MS;
+    const speaks = ([key, last]: [string, { at: number; node: string | undefined }]) =>
+      isOther(key) && last.node === node && last.at >= now - ms;
+    return [...silences].some(owes) && ![...said].some(speaks);
+  };
   return {
     attached({ podUID }, process) {
       const key = `${podUID} ${process}`;
@@ -109,6 +130,7 @@ export const givenUpForSilence: MakeInvariant = (facts) => {
     },
     heard({ podUID }, { process, frames }) {
       const key = `${podUID} ${process}`;
+      said.set(key, { at: facts.kubelets.now, node: facts.kubelets.nodeOf(podUID) });
       const told = frames.filter(({ kind }) => kind !== 'ready');
       if (told.length === 0) return;
       heardAt.set(key, facts.kubelets.now);
@@ -122,10 +144,11 @@ export const givenUpForSilence: MakeInvariant = (facts) => {
       const { now } = facts.kubelets;
       const ago = now - (heardAt.get(key) ?? Number.NEGATIVE_INFINITY);
       const { ms, longestMs } = until(silences.get(key) ?? none, now);
-      if (ago < SILENT_MS || ms < LISTENED_MS || longestMs < AT_ONCE_MS)
+      const isEarly = isNodeSilent(podUID, process, ms) && ms < OF_GRACE * 1000 * nodeGraceSeconds;
+      if (ago < SILENT_MS || ms < LISTENED_MS || longestMs < AT_ONCE_MS || isEarly)
         facts.fail(
           'given up for silence',
-          `pod ${podUID}: "${why}", and ${process} was told something ${ago} ms ago and has listened for ${ms} ms, ${longestMs} ms at once`,
+          `pod ${podUID}: "${why}", and ${process} was told something ${ago} ms ago and has listened for ${ms} ms, ${longestMs} ms at once${isEarly ? ', and its whole node is silent' : ''}`,
         );
     },
   };

@@ -18,7 +18,7 @@ function failures(first: [string, number], second: [string, number], runs?: stri
     kubelets: { running, isAlive: () => true },
     fail: (_name: string, words: string) => failed.push(words),
   };
-  const invariant = boundOnce(facts as unknown as Facts, { maxRunning: undefined });
+  const invariant = boundOnce(facts as unknown as Facts, { maxRunning: undefined, nodeGraceSeconds: 60 });
   for (const [index, [, incarnation]] of [first, second].entries()) {
     const one = running[index];
     if (!one) continue;

@@ -12,4 +12,5 @@ export type MakeInvariant = (facts: Facts, limits: Limits) => Invariant;
 /** Limits of the installation. */
 export interface Limits {
   maxRunning: number | undefined;
+  nodeGraceSeconds: number;
 }

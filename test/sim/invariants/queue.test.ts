@@ -45,7 +45,7 @@ class World {
       knewUntil: () => 0,
       fail: (invariant: string, message: string) => this.failures.push(`${invariant}: ${message}`),
     };
-    this.#invariant = inTurn(facts as unknown as Facts, { maxRunning });
+    this.#invariant = inTurn(facts as unknown as Facts, { maxRunning, nodeGraceSeconds: 60 });
     for (const storage of [storageOf(sessionclasses), LEASES]) {
       const object = { metadata: {}, spec: { leaseTransitions: 1 } };
       this.#invariant.committed?.({ storage, object } as unknown as Change);

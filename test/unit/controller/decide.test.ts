@@ -552,6 +552,14 @@ describe('a lost pod', () => {
     assert.deepEqual(does({ ...bound, link: aLink({ silentSince: NOW - 31_000 }) }), ['DeletePod']);
     assert.equal(decide(aWorld({ ...bound, link: aLink({ silentSince: NOW - 29_000 }) })).wakeAt, NOW + 1000);
   });
+  test('that does not answer while none of its node does is deleted after the longer of that patience and BERTH_NODE_GRACE', () => {
+    const link = (ago: number) => aLink({ silentSince: NOW - ago, nodeSilent: true });
+    assert.equal(decide(aWorld({ ...bound, link: link(59_000) })).wakeAt, NOW + 1000);
+    assert.deepEqual(does({ ...bound, link: link(60_000) }), ['DeletePod']);
+    const world = aWorld({ ...bound, link: link(29_000) });
+    const installation = { ...world.installation, nodeGraceMs: 5_000 };
+    assert.equal(decide({ ...world, installation }).wakeAt, NOW + 1000);
+  });
 
   test('hours for which all machines slept are not counted as time in which the runner was silent or did not stop', () => {
     const slept = { ...bound, now: NOW + 8 * 3_600_000, monotonic: NOW };

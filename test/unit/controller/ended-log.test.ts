@@ -4,6 +4,7 @@ import { describe, test } from 'vitest';
 import { AttachLimit } from '../../../controller/link/attach-limit.ts';
 import { framesInLog } from '../../../controller/link/ended-log.ts';
 import { Link } from '../../../controller/link/link.ts';
+import { Silences } from '../../../controller/link/silences.ts';
 import { frameText, readyText } from '../../../core/frames/encode.ts';
 import { frameKeys } from '../../../core/frames/seal.ts';
 import { PART_BYTES, packMessage } from '../../../core/frames/wire.ts';
@@ -56,6 +57,7 @@ function read(log: string) {
     answers: { at: 0 },
     lingerMs: 60_000,
     limit: new AttachLimit(1, clock),
+    silences: new Silences(clock),
     priority: () => 'WaitedFor',
     log: silentLogger,
     pod: { namespace: 'team', name: 'pod', uid: 'pod-1' },

@@ -19,6 +19,7 @@ test('a ping for figures that is lost is sent again in its time, whatever frames
     sendPing: () => sentAt.push(clock.monotonic()),
     restAt: () => Number.POSITIVE_INFINITY,
     rest: () => {},
+    onHeard: () => {},
     onSilence: () => {},
   });
   const startedAt = clock.monotonic();

@@ -3,6 +3,7 @@ import { describe, test } from 'vitest';
 import { AttachLimit, type PendingAttach } from '../../../controller/link/attach-limit.ts';
 import type { MasterKeys } from '../../../controller/link/keys.ts';
 import { Link } from '../../../controller/link/link.ts';
+import { Silences } from '../../../controller/link/silences.ts';
 import type { LinkView } from '../../../controller/world/link-view.ts';
 import { ASK_READY } from '../../../core/frames/encode.ts';
 import { PROTOCOL_VERSION } from '../../../core/frames/messages.ts';
@@ -56,6 +57,7 @@ function setUp(
     answers,
     lingerMs: change.lingerMs ?? 3_600_000,
     limit: change.limit ?? new AttachLimit(16, clock),
+    silences: new Silences(clock),
     priority: () => 'WaitedFor',
     onChange: () => change.onChange?.(link.view),
     onLaterEpoch: (epoch) => later.push(epoch),

@@ -29,6 +29,7 @@ function setUp() {
     sendPing: () => pings.push(clock.monotonic()),
     restAt: () => Number.POSITIVE_INFINITY,
     rest: () => {},
+    onHeard: () => {},
     onSilence: (silence) => silences.push(silence),
   });
   return { clock, heartbeat, attachment, answers, pings, silences };

@@ -3,6 +3,7 @@ import { test } from 'vitest';
 import { Links, type LinksOptions } from '../../../../controller/link/links.ts';
 import type { AttachOptions, PodStream } from '../../../../core/kube/types.ts';
 import { silentLogger } from '../../../../core/system.ts';
+import { PodRunner } from '../../../support/pod-runner.ts';
 import { seededRandom } from '../../../support/random.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 import { aPod } from '../../../support/world.ts';
@@ -59,4 +60,40 @@ test('the pod of a pool is attached first once a session has claimed it', async 
   links.close('first');
   await clock.advance(1_000);
   assert.deepEqual(attached, ['first', 'pool-1']);
+});
+
+test('what a runner owes while none of its node answers counts from the first answer of another', async () => {
+  const clock = new VirtualClock();
+  const random = seededRandom();
+  const runners = new Map<string, PodRunner>();
+  const links = new Links({
+    api: { attach: (ref, options) => (runners.get(ref.name) as PodRunner).attach(ref, options) },
+    ...{ clock, random, log: silentLogger, lingerMs: 60_000, attachesPerNode: 16, isWaitedFor: () => true },
+    keys: { current: { id: 'k', key: Buffer.alloc(32) }, byId: new Map() },
+    ...{ epoch: () => 5, onChange: () => {}, onLaterEpoch: () => {} },
+  });
+  const open = (name: string, node: string) => {
+    const runner = new PodRunner(clock, random, name);
+    runner.deaf = true;
+    runners.set(name, runner);
+    const link = links.open(aPod({ name, uid: name }), { key: `team/${name}`, uid: name, incarnation: 1 });
+    link.open({ scheduled: true, running: true, node });
+    return { runner, link };
+  };
+  const [first, second, elsewhere] = [open('first', 'node-1'), open('second', 'node-1'), open('elsewhere', 'node-2')];
+  await clock.advance(20_000);
+  const seen = () => [first, second, elsewhere].map(({ link: { view } }) => view.nodeSilent);
+  assert.deepEqual(seen(), [true, true, undefined]);
+  second.runner.deaf = false;
+  while (second.link.view.phase === 'Opening') await clock.advance(100);
+  const { silentSince = 0, nodeSilent } = first.link.view;
+  assert.equal(nodeSilent, undefined);
+  assert.ok(clock.monotonic() - silentSince <= 100, `${clock.monotonic() - silentSince} ms`);
+  assert.ok(clock.monotonic() - (elsewhere.link.view.silentSince ?? 0) > 15_000);
+  second.runner.deaf = true;
+  second.runner.drop();
+  await clock.advance(12_000);
+  assert.deepEqual(seen(), [undefined, true, undefined], 'one of its node has answered since');
+  links.close('first');
+  assert.deepEqual(second.link.view.nodeSilent, undefined);
 });

@@ -225,6 +225,14 @@ describe('pods that do not start', () => {
     const link = { ...silent.link, silentSince: NOW - 30_000 } as PoolPod['link'];
     assert.deepEqual(decided(1, [{ ...silent, link }]).removed, names(silent));
   });
+  test('whose runner does not answer while none of its node does are replaced after BERTH_NODE_GRACE', () => {
+    const silent = aPoolPod();
+    const removed = (ms: number) => {
+      const link = { ...silent.link, silentSince: NOW - ms, nodeSilent: true } as PoolPod['link'];
+      return decided(1, [{ ...silent, link }]).removed;
+    };
+    assert.deepEqual([removed(59_000), removed(60_000)], [[], names(silent)]);
+  });
   test('are not those that have, and whose runner owes an answer or cannot be attached for a moment', () => {
     for (const [silence, again] of [
       [{ silentSince: NOW - 1_000 }, 1_000],

@@ -143,9 +143,12 @@ export class Link {
 
   get view(): LinkView {
     const { queuedMs, silentSince } = this.#attachment;
-    const { silences } = this.#options;
-    const view = after.silentFrom(this.#view, silentSince, silences.of(this.#attachment.node, this));
+    const view = silentSince === undefined ? this.#view : this.#silentFrom(silentSince);
     return queuedMs === undefined ? view : { ...after.delayed(view, queuedMs), queued: true };
+  }
+
+  #silentFrom(since: number): LinkView {
+    return after.silentFrom(this.#view, since, this.#options.silences.of(this.#attachment.node, this));
   }
 
   /** UID of the session that the pod belongs to; empty for a pod that no session has claimed. */

@@ -3,17 +3,18 @@ import type { Clock } from '../../core/runtime.ts';
 /** Time for which a runner owes an answer before that says something about its node. Most answers take milliseconds. */
 const NOTABLE_MS = 5_000;
 
-interface Silent {
+/** The silence of one runner; times in monotonic milliseconds. */
+interface RunnerSilence {
   readonly since: number;
-  /** End of what its node may be at fault for, monotonic milliseconds: another runner of the node was heard by then. */
+  /** Time until which the runner's node may be at fault: another runner of the node was heard then. */
   nodeAnsweredAt?: number;
 }
 
-/** What other runners of a node say about the silence of one. */
+/** Whether the node of a silent runner may be at fault for the silence, as the other runners of the node show. */
 export interface NodeAnswers {
-  /** Others owe an answer too, and none has been heard since this one does. */
+  /** True while other runners of the node owe an answer too, and none of them has been heard during the runner's silence. */
   nodeSilent: boolean;
-  /** Time before which the node may be at fault, monotonic milliseconds; undefined while none of the others has been heard. */
+  /** Time until which the node may be at fault, monotonic milliseconds; undefined while no other runner has been heard. */
   nodeAnsweredAt: number | undefined;
 }
 
@@ -23,8 +24,8 @@ export interface NodeAnswers {
  */
 export class Silences {
   readonly #clock: Pick<Clock, 'monotonic'>;
-  /** Name of a node → its runners that owe an answer, by what stands for them. */
-  readonly #nodes = new Map<string, Map<object, Silent>>();
+  /** Name of a node → the silences of its runners that owe an answer, by the object that stands for the runner. */
+  readonly #nodes = new Map<string, Map<object, RunnerSilence>>();
 
   constructor(clock: Pick<Clock, 'monotonic'>) {
     this.#clock = clock;
@@ -32,33 +33,29 @@ export class Silences {
 
   /** Notes whether a runner of the node owes an answer. */
   update(node: string, runner: object, isSilent: boolean): void {
-    const silent = this.#nodes.get(node);
-    if (!isSilent) {
-      if (silent?.delete(runner) && silent.size === 0) this.#nodes.delete(node);
-    } else if (!silent) {
-      this.#nodes.set(node, new Map([[runner, { since: this.#clock.monotonic() }]]));
-    } else if (!silent.has(runner)) {
-      silent.set(runner, { since: this.#clock.monotonic() });
-    }
+    const silences = this.#nodes.get(node) ?? new Map<object, RunnerSilence>();
+    if (!isSilent) silences.delete(runner);
+    else if (!silences.has(runner)) silences.set(runner, { since: this.#clock.monotonic() });
+    if (silences.size > 0) this.#nodes.set(node, silences);
+    else this.#nodes.delete(node);
   }
 
   /** Notes that a runner of the node was heard; called before `update` with the silence that this ends. */
   heard(node: string, runner: object): void {
-    const silent = this.#nodes.get(node);
-    for (const [other, silence] of silent ?? []) {
+    for (const [other, silence] of this.#nodes.get(node) ?? []) {
       if (other === runner) continue;
-      silence.nodeAnsweredAt ??= this.#othersAreSilent(silent, other) ? this.#clock.monotonic() : silence.since;
+      silence.nodeAnsweredAt ??= this.#othersAreSilent(node, other) ? this.#clock.monotonic() : silence.since;
     }
   }
 
   of(node: string, runner: object): NodeAnswers {
-    const silent = this.#nodes.get(node);
-    const nodeAnsweredAt = silent?.get(runner)?.nodeAnsweredAt;
-    return { nodeAnsweredAt, nodeSilent: nodeAnsweredAt === undefined && this.#othersAreSilent(silent, runner) };
+    const nodeAnsweredAt = this.#nodes.get(node)?.get(runner)?.nodeAnsweredAt;
+    return { nodeAnsweredAt, nodeSilent: nodeAnsweredAt === undefined && this.#othersAreSilent(node, runner) };
   }
 
-  #othersAreSilent(silent: ReadonlyMap<object, Silent> | undefined, runner: object): boolean {
+  #othersAreSilent(node: string, runner: object): boolean {
     const least = this.#clock.monotonic() - NOTABLE_MS;
-    return [...(silent ?? [])].some(([other, { since }]) => other !== runner && since <= least);
+    for (const [other, { since }] of this.#nodes.get(node) ?? []) if (other !== runner && since <= least) return true;
+    return false;
   }
 }

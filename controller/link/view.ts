@@ -125,15 +125,11 @@ export function silent(view: LinkView, { silentSince, unreachableMs, othersAnswe
 }
 
 /**
- * View of a pod whose silence, if it shows one, begins at this time, which moves on while no attach is open, and not before its node has
- * answered.
+ * View with the present start of the silence that it shows, if any: `since`, which moves on while no attach is open, or the end of a
+ * silence of the whole node.
  */
-export function silentFrom(
-  view: LinkView,
-  since: number | undefined,
-  { nodeSilent, nodeAnsweredAt = 0 }: NodeAnswers,
-): LinkView {
-  if (view.silentSince === undefined || since === undefined) return view;
+export function silentFrom(view: LinkView, since: number, { nodeSilent, nodeAnsweredAt = 0 }: NodeAnswers): LinkView {
+  if (view.silentSince === undefined) return view;
   return { ...view, silentSince: Math.max(since, nodeAnsweredAt), ...(nodeSilent ? { nodeSilent } : {}) };
 }
 

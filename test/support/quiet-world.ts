@@ -1,4 +1,5 @@
 import type { Bind } from '../../core/frames/messages.ts';
+import { pods } from '../../core/kube/resources.ts';
 import {
   ownedBy,
   type StoredSession,
@@ -185,6 +186,11 @@ export class QuietWorld {
     this.server.clock.skewMs += ms;
     this.replica.skewMs += ms;
     if (this.replica.process) this.replica.process.skewMs += ms;
+  }
+
+  /** Name of the node of the session's pod. */
+  nodeOf({ status }: StoredSession): string | undefined {
+    return this.server.get(pods, NAMESPACE, status?.podName as string)?.spec.nodeName;
   }
 
   /** Keeps the runner of the session's pod from doing anything for a while. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
-import { leases, pods } from '../../../core/kube/resources.ts';
+import { leases } from '../../../core/kube/resources.ts';
 import { ownedBy, type StoredSession, type StoredTurn, sessions, turns } from '../../../core/resources/kinds.ts';
 import { podName } from '../../../core/resources/names.ts';
 import type { StateRef } from '../../../core/resources/schema.ts';
@@ -186,9 +186,8 @@ test('a new leader attaches at once to a session that gets a turn, however many 
   await world.start();
   const ready: StoredSession[] = [];
   for (let i = 0; i < 8; i++) ready.push(await world.session(`rests-${i}`));
-  const nodeOf = ({ status }: StoredSession) => server.get(pods, 'team', status?.podName as string)?.spec.nodeName;
   const last = ready.pop() as StoredSession;
-  const others = ready.filter((session) => nodeOf(session) === nodeOf(last));
+  const others = ready.filter((session) => world.nodeOf(session) === world.nodeOf(last));
   assert.ok(others.length >= 2, `${others.length} beside it`);
   for (const session of others) world.freeze(session, 60_000);
   replica.kill();

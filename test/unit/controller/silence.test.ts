@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { pods } from '../../../core/kube/resources.ts';
 import { type StoredSession, type StoredTurn, turns } from '../../../core/resources/kinds.ts';
 import { isTerminal } from '../../../core/resources/turn-phases.ts';
 import { QuietWorld } from '../../support/quiet-world.ts';
@@ -11,9 +10,7 @@ async function onOneNode(): Promise<{ world: QuietWorld; together: StoredSession
   await world.start();
   const ready: StoredSession[] = [];
   for (let i = 0; i < 6; i++) ready.push(await world.session(`s-${i}`));
-  const nodeOf = ({ status }: StoredSession) =>
-    world.server.get(pods, 'team', status?.podName as string)?.spec.nodeName;
-  const together = ready.filter((session) => nodeOf(session) === nodeOf(ready[0] as StoredSession));
+  const together = ready.filter((session) => world.nodeOf(session) === world.nodeOf(ready[0] as StoredSession));
   assert.ok(together.length >= 2, `${together.length} on one node`);
   return { world, together };
 }

@@ -8,6 +8,18 @@ import { seededRandom } from '../../../support/random.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 import { aPod } from '../../../support/world.ts';
 
+function newLinks(options: Pick<LinksOptions, 'api' | 'clock' | 'random' | 'attachesPerNode' | 'isWaitedFor'>) {
+  return new Links({
+    ...options,
+    log: silentLogger,
+    lingerMs: 60_000,
+    epoch: () => 5,
+    keys: { current: { id: 'k', key: Buffer.alloc(32) }, byId: new Map() },
+    onChange: () => {},
+    onLaterEpoch: () => {},
+  });
+}
+
 /** Links to pods of one node, of which one at a time is being attached, and none ever answers. */
 function oneAtATime(isWaitedFor: LinksOptions['isWaitedFor']) {
   const clock = new VirtualClock();
@@ -18,13 +30,7 @@ function oneAtATime(isWaitedFor: LinksOptions['isWaitedFor']) {
     signal?.addEventListener('abort', () => reject(signal.reason));
     return promise;
   };
-  const links = new Links({
-    ...{ api: { attach }, clock, random: seededRandom(), log: silentLogger },
-    ...{ lingerMs: 60_000, attachesPerNode: 1, isWaitedFor, epoch: () => 5 },
-    keys: { current: { id: 'k', key: Buffer.alloc(32) }, byId: new Map() },
-    onChange: () => {},
-    onLaterEpoch: () => {},
-  });
+  const links = newLinks({ api: { attach }, clock, random: seededRandom(), attachesPerNode: 1, isWaitedFor });
   const open = (name: string, owner: { key: string; uid: string }) => {
     const pod = aPod({ name, uid: name });
     links.open(pod, { ...owner, incarnation: 1 }).open({ scheduled: true, running: true, node: 'node-1' });
@@ -66,12 +72,10 @@ test('what a runner owes while none of its node answers counts from the first an
   const clock = new VirtualClock();
   const random = seededRandom();
   const runners = new Map<string, PodRunner>();
-  const links = new Links({
-    api: { attach: (ref, options) => (runners.get(ref.name) as PodRunner).attach(ref, options) },
-    ...{ clock, random, log: silentLogger, lingerMs: 60_000, attachesPerNode: 16, isWaitedFor: () => true },
-    keys: { current: { id: 'k', key: Buffer.alloc(32) }, byId: new Map() },
-    ...{ epoch: () => 5, onChange: () => {}, onLaterEpoch: () => {} },
-  });
+  const api: LinksOptions['api'] = {
+    attach: (ref, options) => (runners.get(ref.name) as PodRunner).attach(ref, options),
+  };
+  const links = newLinks({ api, clock, random, attachesPerNode: 16, isWaitedFor: () => true });
   const open = (name: string, node: string) => {
     const runner = new PodRunner(clock, random, name);
     runner.deaf = true;

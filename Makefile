@@ -9,14 +9,16 @@ SIGNALS_SOURCES := $(wildcard runner/signals/*.c)
 INSTALLED := node_modules/.installed
 
 # $(call vitest,NAME,SECONDS,WRAPPER): runs a project of vitest.config.ts; what it counted goes to build/reports/NAME.json.
-# The time limit is for what the runner itself does not end.
+# ONLY='path path' runs the files whose paths contain one of these. The time limit is for what the runner itself does not end.
+# Node keeps what it compiled of the sources: tests start the same programs again and again.
 define vitest
 @rm -f build/reports/$(1).json
-$(3) timeout --kill-after=10 $(2) $(NODE) node_modules/vitest/vitest.mjs run --configLoader native --project $(1) --allowOnly=false $(if $(MAKE_TERMOUT),,--no-color) \
-  --reporter=default --reporter=./test/support/suite-report.ts --outputFile=build/reports/$(1).json
+$(3) env TIMES=$(1) NODE_COMPILE_CACHE=$(CURDIR)/build/compile-cache \
+  timeout --kill-after=10 $(2) $(NODE) --disable-warning=ExperimentalWarning node_modules/vitest/vitest.mjs run $(ONLY) --configLoader native --project $(1) --allowOnly=false $(if $(MAKE_TERMOUT),,--no-color) \
+  --reporter=default --reporter=./test/support/suite-report.ts --reporter=./test/times/reporter.ts --outputFile=build/reports/$(1).json
 endef
 
-.PHONY: help install generate check test unit sim sim-long sim-digests sim-figures coverage mutation integration e2e demo images package keeper agents kill-loop bench bench-compare bench-runner cluster-up cluster-down clean
+.PHONY: help install generate check quick times proof test unit sim sim-long sim-digests sim-figures coverage mutation integration e2e demo images package keeper agents kill-loop bench bench-compare bench-runner cluster-up cluster-down clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,7 +40,25 @@ check: $(INSTALLED) ## types, style, unused code, generated files
 
 test: check unit sim integration ## all that needs no Kubernetes
 
-unit: $(INSTALLED) $(KEEPER) ## the parts, each for itself
+# The commit that the work left origin's main branch at; without one, the commit before the last.
+BASE ?= $(shell git merge-base HEAD origin/main 2>/dev/null || git rev-parse HEAD~1 2>/dev/null)
+
+quick: $(INSTALLED) $(KEEPER) ## before each commit: types, style, unit tests of what changed since BASE, 60 seeds; two minutes at most
+	$(NODE) node_modules/typescript/bin/tsc -p .
+	$(NODE) node_modules/@biomejs/biome/bin/biome check .
+	$(NODE) --disable-warning=ExperimentalWarning node_modules/vitest/vitest.mjs run --configLoader native --project unit --changed '$(BASE)' --passWithNoTests --reporter=dot
+	$(NODE) test/sim/main.ts --seeds 60
+
+# What takes hours, one after the other; each goes on where one before it has failed.
+proof: $(INSTALLED) $(KEEPER) ## before a release: what CI has no time for; every planted bug, the oldest Kubernetes, kill loops, mutation
+	@failed=; for part in 'sim BUGS=all' 'sim-long SEEDS=5000 FROM=301' 'kill-loop MODE=cluster' 'kill-loop MODE=controller' 'e2e KUBERNETES=oldest' 'mutation COUNT=300'; do \
+	  echo "proof: make $$part"; $(MAKE) --no-print-directory $$part || failed="$$failed make $$part;"; \
+	done; test -z "$$failed" || { echo "proof: failed:$$failed" >&2; exit 1; }
+
+times: $(INSTALLED) ## wall, CPU and waits of each suite and test file, from their last runs on this machine; ONLY=integration
+	@$(NODE) --disable-warning=ExperimentalWarning test/times/main.ts --only '$(ONLY)'
+
+unit: $(INSTALLED) $(KEEPER) ## the parts, each for itself; ONLY='controller/link store' runs the files whose paths contain one of these
 	$(call vitest,unit,300)
 
 # SEED=123 runs one seed; TRACE=1 shows everything that happens in it.
@@ -64,7 +84,7 @@ coverage: $(INSTALLED) $(KEEPER) ## lines that unit tests and the simulator's ow
 mutation: $(INSTALLED) ## small edits of the controller and of frames that no unit test notices; COUNT=300 SEED=1 ONLY=controller/decide
 	$(NODE) --disable-warning=ExperimentalWarning test/mutation/main.ts --count $(or $(COUNT),300) --seed $(or $(SEED),1) --only '$(ONLY)' --seeds $(or $(SEEDS),0)
 
-integration: $(INSTALLED) $(KEEPER) ## the programs on the embedded cluster
+integration: $(INSTALLED) $(KEEPER) ## the programs on the embedded cluster; ONLY=controller/sessions as for unit
 	$(call vitest,integration,2100)
 
 e2e: $(INSTALLED) keeper ## the Helm chart on a real kind cluster; KEEP=1 keeps the cluster, KUBERNETES=oldest takes the oldest supported version

@@ -1,3 +1,5 @@
+import { countWait } from '../times/clock.ts';
+
 /**
  * Waits until `check` returns a value other than undefined, null or false, with a try every 20 ms. Throws after
  * `timeoutMs` (default 60 s, enough for a busy machine) with `what`, and with the last error that `check` threw.
@@ -6,12 +8,16 @@ export async function eventually<T>(
   check: () => T | Promise<T>,
   options: { timeoutMs?: number; what?: string } = {},
 ): Promise<NonNullable<T>> {
-  const deadline = performance.now() + (options.timeoutMs ?? 60_000);
+  const startedAt = performance.now();
+  const deadline = startedAt + (options.timeoutMs ?? 60_000);
   let last: unknown;
   for (;;) {
     try {
       const value = await check();
-      if (value !== undefined && value !== null && value !== false) return value as NonNullable<T>;
+      if (value !== undefined && value !== null && value !== false) {
+        countWait(options.what ?? 'condition', performance.now() - startedAt);
+        return value as NonNullable<T>;
+      }
       last = undefined;
     } catch (error) {
       last = error;

@@ -8,13 +8,13 @@ AGENT_SOURCES := $(wildcard runner/agent/*.c)
 SIGNALS_SOURCES := $(wildcard runner/signals/*.c)
 INSTALLED := node_modules/.installed
 
-# $(call vitest,NAME,SECONDS,WRAPPER): runs a project of vitest.config.ts; what it counted goes to build/reports/NAME.json.
+# $(call vitest,NAME,SECONDS,WRAPPER): runs the projects of vitest.config.ts whose names begin with NAME; what it counted goes to build/reports/NAME.json.
 # ONLY='path path' runs the files whose paths contain one of these. The time limit is for what the runner itself does not end.
 # Node keeps what it compiled of the sources: tests start the same programs again and again.
 define vitest
 @rm -f build/reports/$(1).json
 $(3) env TIMES=$(1) NODE_COMPILE_CACHE=$(CURDIR)/build/compile-cache \
-  timeout --kill-after=10 $(2) $(NODE) --disable-warning=ExperimentalWarning node_modules/vitest/vitest.mjs run $(ONLY) --configLoader native --project $(1) --allowOnly=false $(if $(MAKE_TERMOUT),,--no-color) \
+  timeout --kill-after=10 $(2) $(NODE) node_modules/vitest/vitest.mjs run $(ONLY) --configLoader native --project '$(1)*' --allowOnly=false $(if $(MAKE_TERMOUT),,--no-color) \
   --reporter=default --reporter=./test/support/suite-report.ts --reporter=./test/times/reporter.ts --outputFile=build/reports/$(1).json
 endef
 

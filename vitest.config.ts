@@ -22,7 +22,7 @@ const project = (
   name: string,
   include: string,
   limitMs: number,
-  settings: { maxWorkers: number; maxConcurrency?: number; isolate?: false },
+  settings: { maxWorkers: number; maxConcurrency?: number; isolate?: false; sequence?: { groupOrder: number } },
 ) => ({
   extends: true as const,
   test: { name, include: [include], testTimeout: limitMs, hookTimeout: limitMs, ...settings },
@@ -46,7 +46,12 @@ export default defineConfig({
       project('sim', 'test/sim/**/*.test.ts', 15 * MINUTE_MS, { maxWorkers: 1, maxConcurrency: 2 }),
       // Twice as many as the cores that CI has: these tests wait for half of their time.
       project('integration', 'test/integration/**/*.test.ts', 10 * MINUTE_MS, { maxWorkers: 4 }),
-      project('e2e', 'test/e2e/*.test.ts', 20 * MINUTE_MS, { maxWorkers: 1 }),
+      // Files that leave the installation as it is, then those that change it or the cluster, or count what is everybody's.
+      project('e2e-beside', 'test/e2e/beside/*.test.ts', 20 * MINUTE_MS, {
+        maxWorkers: 2,
+        sequence: { groupOrder: 1 },
+      }),
+      project('e2e-alone', 'test/e2e/alone/*.test.ts', 20 * MINUTE_MS, { maxWorkers: 1, sequence: { groupOrder: 2 } }),
       project('agents', 'test/agents/*.test.ts', 15 * MINUTE_MS, { maxWorkers: 1 }),
     ],
   },

@@ -1,12 +1,12 @@
 import { countWait } from '../times/clock.ts';
 
 /**
- * Waits until `check` returns a value other than undefined, null or false, with a try every 20 ms. Throws after
+ * Waits until `check` returns a value other than undefined, null or false, with a try every `everyMs` (default 20). Throws after
  * `timeoutMs` (default 60 s, enough for a busy machine) with `what`, and with the last error that `check` threw.
  */
 export async function eventually<T>(
   check: () => T | Promise<T>,
-  options: { timeoutMs?: number; what?: string } = {},
+  options: { timeoutMs?: number; everyMs?: number; what?: string } = {},
 ): Promise<NonNullable<T>> {
   const startedAt = performance.now();
   const deadline = startedAt + (options.timeoutMs ?? 60_000);
@@ -25,6 +25,6 @@ export async function eventually<T>(
     if (performance.now() > deadline) {
       throw new Error(`not within ${options.timeoutMs ?? 60_000} ms: ${options.what ?? 'condition'}`, { cause: last });
     }
-    await new Promise((resolve) => setTimeout(resolve, 20));
+    await new Promise((resolve) => setTimeout(resolve, options.everyMs ?? 20));
   }
 }

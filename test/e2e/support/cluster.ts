@@ -6,6 +6,7 @@ import { setTimeout as after } from 'node:timers/promises';
 import type { TestContext } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
 import { tools } from '../../support/tools.ts';
+import { look, pathOf } from './look.ts';
 
 export const checkout = join(import.meta.dirname, '..', '..', '..');
 export const release = 'berth';
@@ -58,6 +59,8 @@ const REPEATABLE = new Set([
   ...['template', 'uncordon', 'upgrade', 'wait'],
 ]);
 const AGAIN_MS = 500;
+/** Pause between two looks of a wait, which are not to keep the cluster busy. */
+export const EVERY_MS = 100;
 const PATIENCE_MS = 60_000;
 
 /** Runs kubectl or Helm to its end, whatever its exit code; again where it could not even ask and may. */
@@ -107,8 +110,10 @@ export function berth(args: readonly string[], options?: RunOptions): Promise<Fi
 // biome-ignore lint/suspicious/noExplicitAny: objects of any kind, read field by field
 export type Any = any;
 
+/** What `kubectl get -o json` shows with these arguments. */
 export async function get(args: readonly string[]): Promise<Any> {
-  return JSON.parse(await kubectl(['get', ...args, '-o', 'json']));
+  const path = pathOf(args);
+  return path === undefined ? JSON.parse(await kubectl(['get', ...args, '-o', 'json'])) : look(path);
 }
 
 export async function apply(...objects: object[]): Promise<void> {
@@ -167,7 +172,7 @@ export async function until(
         last = await get([kind, name, '-n', namespace]);
         return check(last) ? last : undefined;
       },
-      { timeoutMs, what: `${kind} ${namespace}/${name}` },
+      { timeoutMs, everyMs: EVERY_MS, what: `${kind} ${namespace}/${name}` },
     );
   } catch (error) {
     throw new Error(`${(error as Error).message}; last seen:\n${JSON.stringify(last?.status, null, 2)}`, {

@@ -7,7 +7,7 @@ import { loadConnection } from '../../../core/kube/config.ts';
 import { pods } from '../../../core/kube/resources.ts';
 import { silentLogger, systemClock, systemRandom } from '../../../core/system.ts';
 import { eventually } from '../../support/eventually.ts';
-import { type Any, apply, get, session, turn } from './cluster.ts';
+import { type Any, apply, EVERY_MS, get, session, turn } from './cluster.ts';
 import { pythonAgent, pythonImage } from './images.ts';
 
 /**
@@ -38,7 +38,7 @@ export async function allEnded(namespace: string, count: number, timeoutMs: numb
       const { items } = await get(['turns', '-n', namespace]);
       return items.length === count && items.every(({ status }: Any) => status?.finishedAt) ? items : undefined;
     },
-    { timeoutMs, what: `${count} turns of ${namespace} have ended` },
+    { timeoutMs, everyMs: EVERY_MS, what: `${count} turns of ${namespace} have ended` },
   );
 }
 

@@ -15,9 +15,9 @@ import {
   session,
   turn,
   until,
-} from './support/cluster.ts';
-import { pythonAgent, pythonImage } from './support/images.ts';
-import { allEnded, countPods } from './support/load.ts';
+} from '../support/cluster.ts';
+import { pythonAgent, pythonImage } from '../support/images.ts';
+import { allEnded, countPods } from '../support/load.ts';
 
 const spec = { image: pythonImage, agent: { command: pythonAgent } };
 

@@ -3,8 +3,8 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'vitest';
-import { eventually } from '../support/eventually.ts';
-import { berth, get, kubectl, makeNamespace } from './support/cluster.ts';
+import { eventually } from '../../support/eventually.ts';
+import { berth, get, kubectl, makeNamespace } from '../support/cluster.ts';
 
 describe('the CLI', () => {
   test('run prints the output and nothing else on stdout', async (t) => {

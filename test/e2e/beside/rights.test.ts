@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import { afterAll, describe, test } from 'vitest';
-import { eventually } from '../support/eventually.ts';
+import { describe, test } from 'vitest';
 import {
   apply,
   ended,
@@ -12,38 +11,13 @@ import {
   session,
   tryKubectl,
   turn,
-} from './support/cluster.ts';
-import { install } from './support/release.ts';
-
-const account = (component: string) => `system:serviceaccount:${releaseNamespace}:${release}-${component}`;
-
-async function can(who: string, verb: string, resource: string, ...more: string[]): Promise<boolean> {
-  const { stdout, stderr } = await tryKubectl(['auth', 'can-i', verb, resource, '--as', who, ...more]);
-  const answer = /^(yes|no)\b/.exec(stdout)?.[1];
-  assert.ok(answer, stderr);
-  return answer === 'yes';
-}
-
-/** Resolves once it is so: the API server hears of roles and bindings by a watch of its own. */
-async function becomes(
-  allowed: boolean,
-  who: string,
-  verb: string,
-  resource: string,
-  ...more: string[]
-): Promise<void> {
-  await eventually(async () => (await can(who, verb, resource, ...more)) === allowed, {
-    what: `${who} ${allowed ? 'may' : 'may not'} ${verb} ${resource} ${more.join(' ')}`,
-  });
-}
+} from '../support/cluster.ts';
+import { account, becomes, can } from '../support/rights.ts';
 
 const everywhere = ['--all-namespaces'];
 const own = ['-n', releaseNamespace];
 
 describe('rights', () => {
-  // Tests of this file change the release. The next file finds it as it was.
-  afterAll(() => install());
-
   test('the API server puts the controller before other service accounts, and its lease before all of them', async () => {
     /** Priority level that the API server served the request in. */
     const levelOf = async (who: string, path: string) => {
@@ -250,43 +224,5 @@ describe('rights', () => {
       const { code, stderr } = await as(...args);
       assert.equal(code, 0, stderr);
     }
-  });
-
-  test('with listed namespaces it serves those alone, and holds no right on anything elsewhere', async (t) => {
-    const served = await makeNamespace(t);
-    const other = await makeNamespace(t);
-    await install({ namespaces: [served] });
-    await apply(
-      session(served, 'here', { turns: 'One', input: 'hello' }),
-      session(other, 'there', { turns: 'One', input: 'hello' }),
-    );
-    const done = await ended(served, 'here');
-    assert.equal(done.status.phase, 'Succeeded', JSON.stringify(done.status));
-    const there = await get(['session', 'there', '-n', other]);
-    assert.equal(there.status, undefined);
-
-    for (const component of ['controller', 'api']) {
-      const name = `${releaseNamespace}:${release}-${component}`;
-      const { rules } = await get(['clusterrole', name]);
-      const allowed = rules.flatMap(({ resources, verbs }: { resources: string[]; verbs: string[] }) =>
-        resources.flatMap((resource) => verbs.map((verb) => `${verb} ${resource}`)),
-      );
-      const most = ['get', 'list', 'watch'].map((verb) => `${verb} sessionclasses`);
-      most.push('create tokenreviews', 'create subjectaccessreviews');
-      assert.deepEqual(
-        allowed.filter((right: string) => !most.includes(right)),
-        [],
-      );
-    }
-    const inServed = ['-n', served];
-    const inOther = ['-n', other];
-    await becomes(true, account('controller'), 'create', 'pods', ...inServed);
-    await becomes(false, account('controller'), 'create', 'pods', ...inOther);
-    await becomes(true, account('controller'), 'get', `namespaces/${served}`, ...inServed);
-    await becomes(false, account('controller'), 'get', `namespaces/${other}`, ...inOther);
-    await becomes(false, account('controller'), 'list', 'namespaces');
-    await becomes(false, account('controller'), 'get', 'sessions.berth.dev', ...inOther);
-    await becomes(true, account('api'), 'watch', 'sessions.berth.dev', ...inServed);
-    await becomes(false, account('api'), 'get', 'sessions.berth.dev', ...inOther);
   });
 });

@@ -11,7 +11,7 @@ import {
   session,
   turn,
   until,
-} from './support/cluster.ts';
+} from '../support/cluster.ts';
 
 /** A class of the test's own, gone with it. */
 async function makeClass(t: Parameters<typeof makeNamespace>[0], namespace: string, spec: object): Promise<string> {

@@ -1,10 +1,7 @@
-import { describe } from 'vitest';
-import { podContract } from '../contract/pods.ts';
-import { contractSuite } from '../contract/suite.ts';
-import type { ContractTarget } from '../contract/target.ts';
-import { eventually } from '../support/eventually.ts';
-import { busyboxImage } from './support/any-images.ts';
-import { apply, kubectl } from './support/cluster.ts';
+/** The kind cluster as the contract of the Kubernetes API asks it. */
+import type { ContractTarget } from '../../contract/target.ts';
+import { eventually } from '../../support/eventually.ts';
+import { apply, kubectl } from './cluster.ts';
 
 const decode = (text: string) => Buffer.from(text, 'base64').toString();
 const name = 'contract-admin';
@@ -28,19 +25,9 @@ async function adminToken(): Promise<string> {
   return (await kubectl(['create', 'token', name, '-n', namespace])).trim();
 }
 
-async function connect(): Promise<ContractTarget> {
+export async function connect(): Promise<ContractTarget> {
   const { clusters } = JSON.parse(await kubectl(['config', 'view', '--raw', '-o', 'json']));
   const { cluster } = clusters[0];
   const ca = decode(cluster['certificate-authority-data']);
   return { connection: { url: cluster.server, ca, token: await adminToken() }, close: async () => {} };
 }
-
-contractSuite('a real kube-apiserver', connect);
-
-describe('contract of pods: a real kubelet', () => {
-  podContract(async () => ({
-    ...(await connect()),
-    image: busyboxImage,
-    command: (script) => ['/bin/sh', '-c', script],
-  }));
-});

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
-import { eventually } from '../support/eventually.ts';
-import { samplesOf } from '../support/metrics.ts';
-import { tools } from '../support/tools.ts';
+import { eventually } from '../../support/eventually.ts';
+import { samplesOf } from '../../support/metrics.ts';
+import { tools } from '../../support/tools.ts';
 import {
   type Any,
   apply,
@@ -14,7 +14,7 @@ import {
   session,
   turn,
   until,
-} from './support/cluster.ts';
+} from '../support/cluster.ts';
 
 describe('kubectl alone', () => {
   test('a run is one YAML, and kubectl wait sees its end', async (t) => {

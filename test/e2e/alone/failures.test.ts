@@ -12,9 +12,9 @@ import {
   session,
   turn,
   until,
-} from './support/cluster.ts';
-import { pythonAgent, pythonImage } from './support/images.ts';
-import { killOnNode, processes, signal } from './support/node.ts';
+} from '../support/cluster.ts';
+import { pythonAgent, pythonImage } from '../support/images.ts';
+import { killOnNode, processes, signal } from '../support/node.ts';
 
 const agent = { image: pythonImage, agent: { command: pythonAgent } };
 /** The turn once its program may have begun; where one looks too seldom it has ended by then. */

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { describe, type TestContext, test } from 'vitest';
-import { busyboxImage, debianImage } from './support/any-images.ts';
-import { apply, ended, get, kubectl, makeNamespace, remove, session, turn, until } from './support/cluster.ts';
-import { makeVolume } from './support/volume.ts';
+import { busyboxImage, debianImage } from '../support/any-images.ts';
+import { apply, ended, get, kubectl, makeNamespace, remove, session, turn, until } from '../support/cluster.ts';
+import { makeVolume } from '../support/volume.ts';
 
 const SECRET = 'correct-horse-battery-staple';
 const START = '<<<BERTH_RESULT_START>>>';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { beforeAll, describe, test } from 'vitest';
-import { eventually } from '../support/eventually.ts';
+import { eventually } from '../../support/eventually.ts';
 import {
   type Any,
   apply,
@@ -15,8 +15,8 @@ import {
   session,
   turn,
   until,
-} from './support/cluster.ts';
-import { readableImage } from './support/images.ts';
+} from '../support/cluster.ts';
+import { readableImage } from '../support/images.ts';
 
 /** Runs what its turn brings, by the image's busybox. */
 const agent = { command: ['sh', '-c'], args: ['$(INPUT)'], input: 'Args', result: 'Text' };

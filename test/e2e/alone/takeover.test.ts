@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { setTimeout as after } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, test } from 'vitest';
-import { eventually } from '../support/eventually.ts';
-import { seededRandom } from '../support/random.ts';
-import { type Any, get, kubectl, makeNamespace, releaseNamespace } from './support/cluster.ts';
-import { type Leader, leader } from './support/leader.ts';
-import { allEnded, assertOnce, giveTurns } from './support/load.ts';
-import { signal } from './support/node.ts';
-import { install } from './support/release.ts';
+import { eventually } from '../../support/eventually.ts';
+import { seededRandom } from '../../support/random.ts';
+import { type Any, get, kubectl, makeNamespace, releaseNamespace } from '../support/cluster.ts';
+import { type Leader, leader } from '../support/leader.ts';
+import { allEnded, assertOnce, giveTurns } from '../support/load.ts';
+import { signal } from '../support/node.ts';
+import { install } from '../support/release.ts';
 
 /** Seed of the moments at which leaders are killed. */
 const SEED = 1;

@@ -2,9 +2,23 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, test } from 'vitest';
-import { apply, berth, checkout, ended, get, kubectl, makeNamespace, session, turn, until } from './support/cluster.ts';
-import { pythonAgent } from './support/images.ts';
+import { describe, type TestContext, test } from 'vitest';
+import { EXAMPLE_WHEELS, exampleCommands, PYTHON_EXAMPLE } from '../../support/python-example.ts';
+import {
+  type Any,
+  apply,
+  berth,
+  checkout,
+  ended,
+  get,
+  kubectl,
+  makeNamespace,
+  session,
+  turn,
+  until,
+} from '../support/cluster.ts';
+import { pythonAgent } from '../support/images.ts';
+import { type IndexSettings, startIndex } from '../support/package-index.ts';
 
 const agent = { class: 'python', agent: { command: pythonAgent } };
 
@@ -83,5 +97,39 @@ describe('an agent written in Python', () => {
     const { status } = await ended(namespace, 'py-2');
     assert.deepEqual(status.output.notes, ['before', 'after']);
     assert.equal(status.incarnation, 2);
+  });
+});
+
+/** Gives the class `python` these settings while the test runs. Only this file's sessions are of that class. */
+async function patchPython(t: TestContext, settings: IndexSettings): Promise<void> {
+  const { spec } = await get(['sessionclass', 'python']);
+  const replace = (value: object) =>
+    kubectl([
+      'patch',
+      'sessionclass',
+      'python',
+      '--type=json',
+      '-p',
+      JSON.stringify([{ op: 'replace', path: '/spec', value }]),
+    ]);
+  t.onTestFinished(async () => void (await replace(spec)));
+  await replace({ ...spec, ...settings, sandbox: { ...spec.sandbox, ...settings.sandbox } });
+}
+
+describe('examples/python-agent', () => {
+  test('every command of its README prints what the README shows, and the packages are installed once', async (t) => {
+    const namespace = await makeNamespace(t);
+    await patchPython(t, await startIndex(namespace, EXAMPLE_WHEELS));
+    for (const { args, stdout } of exampleCommands()) {
+      const ended = await berth(['-n', namespace, ...args], { cwd: PYTHON_EXAMPLE });
+      assert.deepEqual([ended.code, ended.stdout], [0, stdout], `berth ${args.join(' ')}: ${ended.stderr}`);
+    }
+    const { items } = await get(['sessions', '-n', namespace]);
+    assert.equal(items.filter(({ spec }: Any) => spec.build).length, 1);
+    const environments = await get(['environments', '-n', namespace]);
+    assert.deepEqual(
+      environments.items[0].status.packages.map(({ name }: Any) => name),
+      ['humanize', 'python-dateutil', 'six'],
+    );
   });
 });

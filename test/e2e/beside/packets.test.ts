@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, describe, type TestContext, test } from 'vitest';
-import { eventually } from '../support/eventually.ts';
-import { busyboxImage } from './support/any-images.ts';
+import { eventually } from '../../support/eventually.ts';
+import { busyboxImage } from '../support/any-images.ts';
 import {
   apply,
   ended,
@@ -15,8 +15,8 @@ import {
   takesPods,
   turn,
   until,
-} from './support/cluster.ts';
-import { runnerImage } from './support/images.ts';
+} from '../support/cluster.ts';
+import { runnerImage } from '../support/images.ts';
 
 /** Runs what its turn brings, by the image's busybox. */
 const agent = { command: ['sh', '-c'], args: ['$(INPUT)'], input: 'Args', result: 'Text' };

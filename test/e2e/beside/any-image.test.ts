@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'vitest';
-import { eventually } from '../support/eventually.ts';
-import { busyboxImage, debianImage, debianPythonImage, muslImage, staticImage } from './support/any-images.ts';
+import { eventually } from '../../support/eventually.ts';
+import { busyboxImage, debianImage, debianPythonImage, muslImage, staticImage } from '../support/any-images.ts';
 import {
   type Any,
   apply,
@@ -14,9 +14,9 @@ import {
   session,
   turn,
   until,
-} from './support/cluster.ts';
-import { runnerImage } from './support/images.ts';
-import { onNode } from './support/node.ts';
+} from '../support/cluster.ts';
+import { runnerImage } from '../support/images.ts';
+import { onNode } from '../support/node.ts';
 
 /** A SessionClass of the test's own. */
 async function makeClass(t: TestContext, namespace: string, spec: object): Promise<string> {
@@ -38,7 +38,8 @@ async function once(t: TestContext, spec: object, input: unknown, namespace?: st
   return (await ended(own, 'any-1')).status;
 }
 
-describe('runner Injected', () => {
+// Each test has a namespace and a class of its own, and waits for its pod most of the time.
+describe('runner Injected', { concurrent: true }, () => {
   for (const { what, image, command } of [
     { what: 'a busybox', image: busyboxImage, command: ['cat'] },
     { what: 'a Debian', image: debianImage, command: ['/bin/bash', '-c', 'exec cat'] },
@@ -185,7 +186,7 @@ describe('runner Injected', () => {
   });
 });
 
-describe('runner None', () => {
+describe('runner None', { concurrent: true }, () => {
   const start = '<<<BERTH_RESULT_START>>>';
   const end = '<<<BERTH_RESULT_END>>>';
   const plain = (script: string) => ({
@@ -215,9 +216,7 @@ describe('runner None', () => {
     assert.match(status.error.message, /^exit code 1\n.*no-such-file/);
   });
 
-  describe('with more output than the 10 MiB of a log file, which the kubelet has rotated before the program ends,', {
-    concurrent: true,
-  }, () => {
+  describe('with more output than the 10 MiB of a log file, which the kubelet has rotated before the program ends,', () => {
     const LINES = 12;
     const written = LINES * 1_000_001;
     const result = (fields: object) => `${start}${JSON.stringify({ status: 'success', ...fields })}${end}`;

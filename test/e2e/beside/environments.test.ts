@@ -1,20 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'vitest';
-import { EXAMPLE_WHEELS, exampleCommands, PYTHON_EXAMPLE } from '../support/python-example.ts';
-import { debianPythonImage } from './support/any-images.ts';
-import {
-  type Any,
-  apply,
-  berth,
-  ended,
-  get,
-  kubectl,
-  makeNamespace,
-  remove,
-  session,
-  turn,
-} from './support/cluster.ts';
-import { type IndexSettings, startIndex } from './support/package-index.ts';
+import { debianPythonImage } from '../support/any-images.ts';
+import { type Any, apply, ended, get, makeNamespace, remove, session, turn } from '../support/cluster.ts';
+import { startIndex } from '../support/package-index.ts';
 
 const SHOUT = { name: 'shout', version: '1.2', files: { 'shout.py': 'def loud(text):\n    return text.upper()\n' } };
 const GREETING = {
@@ -76,38 +64,4 @@ describe('an Environment', () => {
       assert.deepEqual(items.map(({ spec }: Any) => spec.build).filter(Boolean), ['Environment']);
     });
   }
-});
-
-/** Gives the class `python` these settings while the test runs. */
-async function patchPython(t: TestContext, settings: IndexSettings): Promise<void> {
-  const { spec } = await get(['sessionclass', 'python']);
-  const replace = (value: object) =>
-    kubectl([
-      'patch',
-      'sessionclass',
-      'python',
-      '--type=json',
-      '-p',
-      JSON.stringify([{ op: 'replace', path: '/spec', value }]),
-    ]);
-  t.onTestFinished(async () => void (await replace(spec)));
-  await replace({ ...spec, ...settings, sandbox: { ...spec.sandbox, ...settings.sandbox } });
-}
-
-describe('examples/python-agent', () => {
-  test('every command of its README prints what the README shows, and the packages are installed once', async (t) => {
-    const namespace = await makeNamespace(t);
-    await patchPython(t, await startIndex(namespace, EXAMPLE_WHEELS));
-    for (const { args, stdout } of exampleCommands()) {
-      const ended = await berth(['-n', namespace, ...args], { cwd: PYTHON_EXAMPLE });
-      assert.deepEqual([ended.code, ended.stdout], [0, stdout], `berth ${args.join(' ')}: ${ended.stderr}`);
-    }
-    const { items } = await get(['sessions', '-n', namespace]);
-    assert.equal(items.filter(({ spec }: Any) => spec.build).length, 1);
-    const environments = await get(['environments', '-n', namespace]);
-    assert.deepEqual(
-      environments.items[0].status.packages.map(({ name }: Any) => name),
-      ['humanize', 'python-dateutil', 'six'],
-    );
-  });
 });

@@ -1,14 +1,8 @@
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import { generateKeyPairSync } from 'node:crypto';
-import { once } from 'node:events';
-import { request } from 'node:https';
 import { afterAll, beforeAll, describe, test } from 'vitest';
-import { certificate } from '../../local/apiserver/auth/certificate.ts';
-import { eventually } from '../support/eventually.ts';
-import { tools } from '../support/tools.ts';
-import { type Any, apply, get, kubectl, makeNamespace, release, releaseNamespace } from './support/cluster.ts';
-import { install } from './support/release.ts';
+import { eventually } from '../../support/eventually.ts';
+import { type Any, apply, kubectl, makeNamespace } from '../support/cluster.ts';
+import { type PortForward, portForward } from '../support/port-forward.ts';
 
 /** A service account that may do `role` in the namespace; resolves to a token for the API. */
 async function caller(namespace: string, name: string, role: 'view' | 'edit' | undefined, audience = 'berth') {
@@ -29,24 +23,8 @@ async function caller(namespace: string, name: string, role: 'view' | 'edit' | u
   return (await kubectl(['create', 'token', name, '-n', namespace, '--audience', audience])).trim();
 }
 
-/** Forwards a port of this machine to a port of the API's Service. */
-async function portForward(to: number): Promise<{ port: number; end: () => void }> {
-  const { kubectl: program } = await tools();
-  const forward = spawn(program, ['port-forward', '-n', releaseNamespace, `service/${release}-api`, `:${to}`]);
-  const port = await new Promise<number>((resolve, reject) => {
-    let text = '';
-    forward.stdout.on('data', (chunk) => {
-      text += chunk;
-      const port = /127\.0\.0\.1:(\d+)/.exec(text)?.[1];
-      if (port) resolve(Number(port));
-    });
-    forward.once('exit', (code) => reject(new Error(`port-forward ended with ${code}: ${text}`)));
-  });
-  return { port, end: () => void forward.kill() };
-}
-
 describe('the HTTP API', () => {
-  let forward: Awaited<ReturnType<typeof portForward>>;
+  let forward: PortForward;
   let url = '';
 
   beforeAll(async () => {
@@ -175,59 +153,5 @@ describe('the HTTP API', () => {
     const viewer = await caller(namespace, 'viewer', 'view');
     assert.equal((await call('GET', sessions, viewer)).status, 200);
     assert.equal((await call('POST', sessions, viewer, { spec: { agent } })).status, 403);
-  });
-});
-
-describe('the HTTP API over TLS', () => {
-  let forward: Awaited<ReturnType<typeof portForward>> | undefined;
-  const secret = { namespace: releaseNamespace, name: 'api-tls' };
-
-  /** Writes the Secret of a certificate that signs itself. Resolves with the certificate. */
-  async function writeCertificate(name: string): Promise<string> {
-    const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-    const from = Date.now() - 3_600_000;
-    const cert = certificate({ privateKey, publicKey, name, from, to: from + 7 * 86_400_000 });
-    const key = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
-    await apply({
-      apiVersion: 'v1',
-      kind: 'Secret',
-      type: 'kubernetes.io/tls',
-      metadata: secret,
-      stringData: { 'tls.crt': cert, 'tls.key': key },
-    });
-    return cert;
-  }
-
-  afterAll(async () => {
-    forward?.end();
-    await install();
-    await kubectl(['delete', 'secret', secret.name, '-n', releaseNamespace, '--ignore-not-found']);
-  });
-
-  test('its pod is ready by HTTPS, and serves a renewed certificate without a restart', async () => {
-    const first = await writeCertificate('first');
-    await install({ 'api.tls': { secretName: secret.name } });
-    const { port, end } = await portForward(443);
-    forward = { port, end };
-    /** Resolves with the answer of a server that has this certificate; rejects for another. */
-    const readyz = async (ca: string) => {
-      const asked = request({ host: '127.0.0.1', port, path: '/readyz', ca, agent: false }).end();
-      const [answer] = await once(asked, 'response');
-      let text = '';
-      for await (const chunk of answer) text += chunk;
-      return text;
-    };
-    assert.equal(await readyz(first), 'ok\n');
-    const pods = async () => {
-      const { items } = await get(['pods', '-n', releaseNamespace, '-l', 'app.kubernetes.io/component=api']);
-      return items.map(({ metadata, status }: Any) => `${metadata.uid} ${status.containerStatuses[0].restartCount}`);
-    };
-    const before = await pods();
-    const second = await writeCertificate('second');
-    // The kubelet renews the files of a Secret within its sync period and the lifetime of its cache, a minute each.
-    const renewed = async () => (await readyz(second)) === 'ok\n';
-    await eventually(renewed, { timeoutMs: 300_000, what: 'the renewed certificate is served' });
-    await assert.rejects(readyz(first), /self-signed certificate|unable to verify/);
-    assert.deepEqual(await pods(), before);
   });
 });

@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, describe, test } from 'vitest';
-import { PROTOCOL_VERSION, understand } from '../../core/frames/messages.ts';
-import { type Any, apply, ended, get, makeNamespace, session, turn } from './support/cluster.ts';
+import { PROTOCOL_VERSION, understand } from '../../../core/frames/messages.ts';
+import { type Any, apply, ended, get, makeNamespace, session, turn } from '../support/cluster.ts';
 import {
   buildEarlierRelease,
   type EarlierRelease,
   notForCluster,
   removeEarlierRelease,
-} from './support/earlier-release.ts';
-import { allEnded, countedTurns, type Load, underLoad } from './support/load.ts';
-import { loadImage } from './support/node.ts';
-import { install } from './support/release.ts';
+} from '../support/earlier-release.ts';
+import { allEnded, countedTurns, type Load, underLoad } from '../support/load.ts';
+import { loadImage } from '../support/node.ts';
+import { install } from '../support/release.ts';
 
 /** Adds its input to the notes in its state and prints them, with busybox alone: the image is that of the release. */
 const agent = {

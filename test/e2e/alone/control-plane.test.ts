@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { setTimeout as after } from 'node:timers/promises';
 import { describe, type TestContext, test } from 'vitest';
-import { eventually } from '../support/eventually.ts';
-import { tools } from '../support/tools.ts';
-import { apply, ended, finish, get, kubectl, makeNamespace, said, session, turn, until } from './support/cluster.ts';
-import { pythonAgent, pythonImage } from './support/images.ts';
-import { allEnded, assertOnce, giveTurns } from './support/load.ts';
-import { cordon, nodeNames, processes, signal } from './support/node.ts';
+import { eventually } from '../../support/eventually.ts';
+import { tools } from '../../support/tools.ts';
+import { apply, ended, finish, get, kubectl, makeNamespace, said, session, turn, until } from '../support/cluster.ts';
+import { pythonAgent, pythonImage } from '../support/images.ts';
+import { allEnded, assertOnce, giveTurns } from '../support/load.ts';
+import { cordon, nodeNames, processes, signal } from '../support/node.ts';
 
 const PAUSE_MS = 20_000;
 const serving = () =>

@@ -2,11 +2,11 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { test } from 'vitest';
-import { followPage, PAGES } from '../agents/page.ts';
-import { writePrograms } from '../support/follow.ts';
-import { kubectl, makeNamespace, remove } from './support/cluster.ts';
-import { codingAgentImage, loadCodingAgent } from './support/coding-agents.ts';
-import { makeVolume } from './support/volume.ts';
+import { followPage, PAGES } from '../../agents/page.ts';
+import { writePrograms } from '../../support/follow.ts';
+import { kubectl, makeNamespace, remove } from '../support/cluster.ts';
+import { codingAgentImage, loadCodingAgent } from '../support/coding-agents.ts';
+import { makeVolume } from '../support/volume.ts';
 
 for (const page of PAGES) {
   const { agent, name, what } = page;

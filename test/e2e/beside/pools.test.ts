@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
-import { describe, type TestContext, test } from 'vitest';
-import { eventually } from '../support/eventually.ts';
+import { describe, test } from 'vitest';
+import { eventually } from '../../support/eventually.ts';
 import {
   type Any,
   apply,
@@ -8,51 +8,12 @@ import {
   get,
   kubectl,
   makeNamespace,
-  remove,
   session,
   tryKubectl,
   turn,
   until,
-} from './support/cluster.ts';
-import { pythonAgent, pythonImage } from './support/images.ts';
-import { leader } from './support/leader.ts';
-import { allEnded, assertOnce, giveTurns } from './support/load.ts';
-import { cordon, signal } from './support/node.ts';
-
-const pool = (namespace: string, name: string, spec: object): object => ({
-  apiVersion: 'berth.dev/v1alpha1',
-  kind: 'SessionPool',
-  metadata: { namespace, name },
-  spec,
-});
-
-/** A class of the test's own, as the default class is, so that other tests take none of its slots. */
-async function makeClass(t: TestContext, namespace: string, change: object = {}): Promise<string> {
-  const name = `pool-${namespace}`;
-  const [ofDefault] = (await get(['sessionclasses', '--field-selector', 'metadata.name=default'])).items;
-  await apply({
-    apiVersion: 'berth.dev/v1alpha1',
-    kind: 'SessionClass',
-    metadata: { name },
-    spec: { ...ofDefault.spec, ...change },
-  });
-  t.onTestFinished(() => remove('sessionclass', name));
-  return name;
-}
-
-const readyOf = ({ status }: Any) => status?.conditions?.find(({ type }: Any) => type === 'Ready');
-/** The pool once it is full, by a status that has counted so many starts of sessions. */
-const full = (namespace: string, starts = 0) => {
-  const isFull = (found: Any) =>
-    readyOf(found)?.reason === 'PoolFull' && found.status.claimed + found.status.missed >= starts;
-  return until(namespace, 'sessionpool', 'warm', isFull, 180_000);
-};
-
-/** Pods of the pool that no session has claimed. */
-async function unclaimed(namespace: string): Promise<Any[]> {
-  const { items } = await get(['pods', '-n', namespace, '-l', 'berth.dev/pool=warm,berth.dev/session-uid=']);
-  return items.filter(({ metadata }: Any) => !metadata.deletionTimestamp);
-}
+} from '../support/cluster.ts';
+import { full, makeClass, pool, readyOf, unclaimed } from '../support/pools.ts';
 
 /**
  * Has `run` end a turn until it ran in the pod that the pool had: a busy machine can be too slow for the answer to a claim. Resolves
@@ -151,55 +112,6 @@ describe('a SessionPool', () => {
     const { status } = await ended(namespace, 'own');
     assert.deepEqual([status.phase, status.output], ['Succeeded', 'hello'], JSON.stringify(status));
     await full(namespace);
-  });
-
-  test('gives no pod to two sessions and loses no turn when the leader is killed while sessions claim its pods', async (t) => {
-    const namespace = await makeNamespace(t);
-    const name = await makeClass(t, namespace, { image: pythonImage, agent: { command: pythonAgent } });
-    await apply(pool(namespace, 'warm', { class: name, replicas: 4 }));
-    await full(namespace);
-    const killed = await leader({ settled: true });
-    await giveTurns(namespace, 6, 2, 1, { class: name });
-    await eventually(async () => (await unclaimed(namespace)).length < 4, {
-      timeoutMs: 120_000,
-      what: 'a session has claimed a pod',
-    });
-    await signal('KILL', killed.targets);
-    const turns = await allEnded(namespace, 12, 300_000);
-    assertOnce(turns);
-    assert.notEqual((await leader()).identity, killed.identity);
-    const sessionsOf = Map.groupBy(turns, ({ status }) => status.podUID);
-    for (const [uid, ran] of sessionsOf) {
-      assert.equal(new Set(ran.map(({ spec }) => spec.session)).size, 1, `pod ${uid} ran turns of several sessions`);
-    }
-    await full(namespace);
-    const warm: string[] = (await unclaimed(namespace)).map(({ metadata }) => metadata.uid);
-    assert.deepEqual(
-      warm.filter((uid) => sessionsOf.has(uid)),
-      [],
-      'a pod that a session had is offered again',
-    );
-  });
-
-  test('leaves a cordoned node, and sessions claim its pods on the other', async (t) => {
-    const namespace = await makeNamespace(t);
-    const name = await makeClass(t, namespace);
-    await apply(pool(namespace, 'warm', { class: name, replicas: 2 }));
-    await full(namespace);
-    const node = (await unclaimed(namespace))[0]?.spec.nodeName;
-    await cordon(t, node);
-    await eventually(
-      async () => {
-        const found = await unclaimed(namespace);
-        return found.length === 2 && found.every(({ spec }) => spec.nodeName && spec.nodeName !== node);
-      },
-      { timeoutMs: 180_000, what: 'the pool has its pods on the other node' },
-    );
-    await apply(session(namespace, 'moved', { class: name, turns: 'One', input: 'hello' }));
-    const { status } = await ended(namespace, 'moved');
-    assert.deepEqual([status.phase, status.output], ['Succeeded', 'hello'], JSON.stringify(status));
-    const { items } = await get(['pods', '-n', namespace, '-l', 'berth.dev/session=moved']);
-    for (const { spec } of items) assert.notEqual(spec.nodeName, node);
   });
 
   test('that can have no pods is refused or says what to do', async (t) => {

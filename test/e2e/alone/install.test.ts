@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, test } from 'vitest';
-import { tools } from '../support/tools.ts';
+import { tools } from '../../support/tools.ts';
 import {
   type Any,
   apply,
@@ -19,8 +19,8 @@ import {
   tryKubectl,
   turn,
   until,
-} from './support/cluster.ts';
-import { install } from './support/release.ts';
+} from '../support/cluster.ts';
+import { install } from '../support/release.ts';
 
 const chart = join(checkout, 'charts/berth');
 

@@ -18,7 +18,7 @@ $(3) env TIMES=$(1) NODE_COMPILE_CACHE=$(CURDIR)/build/compile-cache \
   --reporter=default --reporter=./test/support/suite-report.ts --reporter=./test/times/reporter.ts --outputFile=build/reports/$(1).json
 endef
 
-.PHONY: help install generate check quick times proof test unit sim sim-long sim-digests sim-figures coverage mutation integration e2e demo images package keeper agents kill-loop bench bench-compare bench-runner cluster-up cluster-down clean
+.PHONY: help install generate check quick times proof test unit sim sim-long sim-digests sim-figures coverage mutation integration e2e e2e-images demo images package keeper agents kill-loop bench bench-compare bench-runner cluster-up cluster-down clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -89,6 +89,9 @@ integration: $(INSTALLED) $(KEEPER) ## the programs on the embedded cluster; ONL
 
 e2e: $(INSTALLED) keeper ## the Helm chart on a real kind cluster; KEEP=1 keeps the cluster, KUBERNETES=oldest takes the oldest supported version
 	$(call vitest,e2e,2400,NODES=2 test/e2e/with-cluster)
+
+e2e-images: $(INSTALLED) keeper ## build beforehand what e2e needs: the node image and the images of the tests, at low priority; no cluster, and nothing is left running
+	test/e2e/images
 
 agents: $(INSTALLED) $(KEEPER) ## Claude Code, Codex CLI and Gemini CLI beside a stand-in for their models; installs them, 740 MB, into the user's cache
 	$(call vitest,agents,900)

@@ -1,9 +1,11 @@
 /** The images of the tests: those of the product, and some that know nothing of Berth. */
 import { readFileSync } from 'node:fs';
+import { readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type ArchiveResult, writeArchive } from '../../../images/archive.ts';
 import { buildImages, image, images } from '../../../images/build.ts';
 import { buildAnyImages } from './any-images.ts';
+import { digestOfSources } from './current.ts';
 
 const checkout = join(import.meta.dirname, '..', '..', '..');
 const { version } = JSON.parse(readFileSync(join(checkout, 'package.json'), 'utf8'));
@@ -23,7 +25,31 @@ function buildReadableImage(): Promise<ArchiveResult> {
   return writeArchive({ name: readableImage, layers: readable, config }, join(checkout, 'build/images/readable.tar'));
 }
 
-/** Builds all images that the tests need; resolves to the archives. */
-export async function buildTestImages(): Promise<ArchiveResult[]> {
-  return [...(await buildImages(images)), ...(await buildAnyImages()), await buildReadableImage()];
+/** In the folder that `buildImages` empties before it writes. */
+const note = join(checkout, 'build/images/e2e.json');
+
+/** What was built last, with the digest of what it was made of. */
+interface Note {
+  sources: string;
+  archives: ArchiveResult[];
+}
+
+/** Resolves to the archives of all images that the tests need; builds them where they were not made of what is there now. */
+export async function testImages(): Promise<{ archives: ArchiveResult[]; isNew: boolean }> {
+  const sources = await digestOfSources();
+  const last = await readFile(note, 'utf8').then(
+    (text): Note => JSON.parse(text),
+    () => undefined,
+  );
+  if (last?.sources === sources && (await areThere(last.archives))) return { archives: last.archives, isNew: false };
+  const archives = [...(await buildImages(images)), ...(await buildAnyImages()), await buildReadableImage()];
+  // A build takes a while: a source that was changed meanwhile may be in some images and not in others.
+  if ((await digestOfSources()) === sources)
+    await writeFile(note, JSON.stringify({ sources, archives } satisfies Note));
+  return { archives, isNew: true };
+}
+
+async function areThere(archives: readonly ArchiveResult[]): Promise<boolean> {
+  const found = await Promise.all(archives.map(({ file }) => stat(file).catch(() => undefined)));
+  return found.every((file, index) => file !== undefined && file.size > archives[index]!.bytes);
 }

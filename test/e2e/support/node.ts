@@ -34,6 +34,19 @@ export async function loadImage(image: { name: string; file: string }, ...nodes:
   }
 }
 
+/**
+ * Tells which images a node has, by name and id. containerd lists an image once by its name and once by its id, with the same
+ * manifest. A name that was given to another image has the manifest of that.
+ */
+export async function imagesOn(node: string): Promise<(image: { name: string; id: string }) => boolean> {
+  const lines = (await onNode(node, ['ctr', '--namespace', 'k8s.io', 'images', 'ls'])).split('\n');
+  const manifests = new Map(lines.map((line) => line.split(/ +/)).map(([reference, , digest]) => [reference, digest]));
+  return ({ name, id }) => {
+    const manifest = manifests.get(id);
+    return manifest !== undefined && manifests.get(`docker.io/${name}`) === manifest;
+  };
+}
+
 /** stdout of a command on a node; rejects when it ends with more than 1. */
 export async function onNode(node: string, command: readonly string[]): Promise<string> {
   for (let execs = 1; ; execs++) {

@@ -1,7 +1,8 @@
 import { bugs } from './bugs/list.ts';
 import { hunt, plant } from './bugs/plant.ts';
 import { controllerCoverage } from './coverage.ts';
-import { invariantOf, runSeed, runSeeds, summary } from './run.ts';
+import { runSeed } from './run.ts';
+import { invariantOf, runSeeds, summary } from './seeds.ts';
 
 const percent = (part: number, whole: number) => `${((100 * part) / Math.max(1, whole)).toFixed(1)} %`;
 

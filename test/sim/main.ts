@@ -4,9 +4,8 @@
  * README.md describes the simulator.
  */
 import { parseArgs } from 'node:util';
-import { figures } from './figures.ts';
 import type { Focus } from './focus.ts';
-import { howToReplay, type Result, runSeed, runSeeds, summary } from './run.ts';
+import { howToReplay, type Result, runSeeds, summary } from './seeds.ts';
 
 const { values } = parseArgs({
   options: {
@@ -25,7 +24,9 @@ const { values } = parseArgs({
 const workers = values.workers ? Number(values.workers) : undefined;
 const focus = values.focus === undefined ? undefined : (JSON.parse(values.focus) as Focus);
 
+// Many seeds run in workers, and only these load the simulator: loading it takes longer than a seed.
 if (values.figures) {
+  const { figures } = await import('./figures.ts');
   await figures(Number(values.from), Number(values.seeds), workers);
 } else if (values.digests) {
   const options = {
@@ -36,6 +37,7 @@ if (values.figures) {
   };
   for (const { seed, digest } of await runSeeds(options)) console.log(`${seed} ${digest}`);
 } else if (values.seed !== undefined) {
+  const { runSeed } = await import('./run.ts');
   const print = (line: string) => console.log(line);
   const result = await runSeed({
     seed: Number(values.seed),

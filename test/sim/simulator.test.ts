@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { howToReplay, runSeed, runSeeds, summary } from './run.ts';
+import { runSeed } from './run.ts';
+import { howToReplay, runSeeds, summary } from './seeds.ts';
 
 /** Number of seeds in every run; `make sim-long` runs more. */
 const SEEDS = 300;

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { Worker } from 'node:worker_threads';
 import { expect, test } from 'vitest';
 import { Dice } from './random.ts';
-import { resultOf } from './run.ts';
 import { Scheduler } from './scheduler.ts';
+import { resultOf } from './seeds.ts';
 import { Trace } from './trace.ts';
 
 test('a world in which time stands still ends, and names an event that comes again and again', async () => {

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { invariantOf } from '../run.ts';
+import { invariantOf } from '../seeds.ts';
 import type { Bug } from './bug.ts';
 
 const CHECKOUT = fileURLToPath(new URL('../../..', import.meta.url));

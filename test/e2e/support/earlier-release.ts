@@ -2,6 +2,7 @@
 import { readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ArchiveResult } from '../../../images/archive.ts';
+import { Git } from '../../support/git.ts';
 import { tools } from '../../support/tools.ts';
 import { checkout, finish, kubectl } from './cluster.ts';
 
@@ -27,10 +28,7 @@ async function run(file: string, args: readonly string[], cwd = checkout): Promi
   return stdout.trim();
 }
 
-// A container's checkout often belongs to another user, whose repository git refuses.
-const git = (...args: string[]) => run('git', ['-c', 'safe.directory=*', ...args]);
-const has = (revision: string) =>
-  git('rev-parse', '--verify', '--quiet', `${revision}^{commit}`).catch(() => undefined);
+const git = new Git(checkout);
 
 /**
  * Resolves to the commit that has landed last: UPGRADE_FROM where it is set; the point at which work that is not landed left
@@ -39,13 +37,12 @@ const has = (revision: string) =>
  */
 async function landedCommit(): Promise<string> {
   const wanted = process.env.UPGRADE_FROM;
-  if (wanted) return git('rev-parse', '--verify', `${wanted}^{commit}`);
-  const main = (await has('origin/HEAD')) ?? (await has('origin/main'));
-  const base = main && (await git('merge-base', 'HEAD', main));
-  if (base && base !== (await git('rev-parse', 'HEAD'))) return base;
-  const changed = await git('rev-list', '--first-parent', '--max-count=1', 'HEAD', '--', ...PRODUCT);
-  const parent = () => (changed ? has(`${changed}^1`) : undefined);
-  const before = (await parent()) ?? (await git('fetch', '--quiet', '--unshallow').then(parent, () => undefined));
+  if (wanted) return git.run('rev-parse', '--verify', `${wanted}^{commit}`);
+  const base = await git.branchPoint();
+  if (base) return base;
+  const changed = await git.run('rev-list', '--first-parent', '--max-count=1', 'HEAD', '--', ...PRODUCT);
+  const parent = () => (changed ? git.commit(`${changed}^1`) : undefined);
+  const before = (await parent()) ?? (await git.run('fetch', '--quiet', '--unshallow').then(parent, () => undefined));
   if (!before) {
     throw new Error(
       'there is no earlier commit to upgrade from: fetch the whole history (git fetch --unshallow), or name a commit by UPGRADE_FROM',
@@ -57,7 +54,7 @@ async function landedCommit(): Promise<string> {
 /** Checks the commit out beside the checkout, with the dependencies of its own lock file. */
 async function checkOut(commit: string): Promise<void> {
   await removeEarlierRelease();
-  await git('worktree', 'add', '--detach', TREE, commit);
+  await git.run('worktree', 'add', '--detach', TREE, commit);
   const lock = (folder: string) => readFile(join(folder, 'package-lock.json'), 'utf8');
   if ((await lock(TREE)) === (await lock(checkout)))
     await symlink(join(checkout, 'node_modules'), join(TREE, 'node_modules'));
@@ -100,5 +97,5 @@ export async function notForCluster({ chart }: EarlierRelease): Promise<string |
 /** Removes the worktree, also one that a killed run has left. */
 export async function removeEarlierRelease(): Promise<void> {
   await rm(TREE, { recursive: true, force: true });
-  await git('worktree', 'prune');
+  await git.run('worktree', 'prune');
 }

@@ -18,7 +18,7 @@ $(3) env TIMES=$(1) NODE_COMPILE_CACHE=$(CURDIR)/build/compile-cache \
   --reporter=default --reporter=./test/support/suite-report.ts --reporter=./test/times/reporter.ts --outputFile=build/reports/$(1).json
 endef
 
-.PHONY: help install generate check quick times proof test unit sim sim-long sim-digests sim-figures coverage mutation integration e2e e2e-images demo images package keeper agents kill-loop bench bench-compare bench-runner cluster-up cluster-down clean
+.PHONY: help install generate check quick times proof test unit sim sim-long sim-seeds sim-digests sim-figures coverage mutation integration e2e e2e-images demo images package keeper agents kill-loop bench bench-compare bench-runner cluster-up cluster-down clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -61,7 +61,8 @@ times: $(INSTALLED) ## wall, CPU and waits of each suite and test file, from the
 unit: $(INSTALLED) $(KEEPER) ## the parts, each for itself; ONLY='controller/link store' runs the files whose paths contain one of these
 	$(call vitest,unit,300)
 
-# SEED=123 runs one seed; TRACE=1 shows everything that happens in it.
+# SEED=123 runs one seed; TRACE=1 shows everything that happens in it. A tenth of the planted bugs and those of the change run;
+# BUGS=all runs all, BUGS='part of a name' those that have it.
 sim: $(INSTALLED) ## the controller and the runner in a simulated cluster; SEED=123 TRACE=1 replays a failure
 ifdef SEED
 	$(NODE) test/sim/main.ts --seed $(SEED) $(if $(TRACE),--trace)
@@ -71,6 +72,9 @@ endif
 
 sim-long: $(INSTALLED) ## many more seeds; SEEDS=20000 FROM=1
 	$(NODE) test/sim/main.ts --seeds $(or $(SEEDS),20000) --from $(or $(FROM),1)
+
+sim-seeds: $(INSTALLED) ## looks for all planted bugs and records the seed that finds each; BUGS='part of a name'
+	$(NODE) test/sim/bugs/main.ts
 
 sim-digests: $(INSTALLED) ## a digest of each seed's trace; two commits that do the same print the same; SEEDS=200 FROM=1
 	@$(NODE) test/sim/main.ts --digests --seeds $(or $(SEEDS),200) --from $(or $(FROM),1)

@@ -1,3 +1,4 @@
+import { readFound } from './bugs/found.ts';
 import { bugs } from './bugs/list.ts';
 import { hunt, plant } from './bugs/plant.ts';
 import { controllerCoverage } from './coverage.ts';
@@ -22,9 +23,10 @@ export async function figures(from: number, count: number, workers: number | und
   const least = files.toSorted((a, b) => a.ran / a.lines - b.ran / b.lines).slice(0, 10);
   for (const { file, ran, lines } of least) console.log(`  ${percent(ran, lines)} ${file}`);
 
+  const recorded = readFound();
   for (const bug of bugs) {
-    const { seeds, words } = await hunt(plant(bug), bug);
-    const found = seeds === undefined ? 'not found' : `seed ${(bug.from ?? 1) + seeds - 1}, ${invariantOf(words)}`;
+    const { seed, words } = await hunt(plant(bug), bug, recorded[bug.name]);
+    const found = seed === undefined ? 'not found' : `seed ${seed}, ${invariantOf(words)}`;
     console.log(`planted bug: ${bug.name}: ${found}`);
   }
 }

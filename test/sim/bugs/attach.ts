@@ -71,7 +71,6 @@ export const attachBugs: readonly Bug[] = [
     name: 'time without an attach counts as silence',
     caughtBy: ['given up for silence'],
     within: 200,
-    from: 100,
     focus: { misfortunes: ['a pod is frozen'], misfortuneEveryMs: 2000, attachesPerNode: 1 },
     edits: [
       {

@@ -6,10 +6,8 @@ export interface Bug {
   edits: readonly Edit[];
   /** Names of invariants; at least one of them has to be violated. */
   caughtBy: readonly string[];
-  /** Maximum number of seeds until the bug is found. */
+  /** Maximum number of seeds until the bug is found, from its seed in `found.json` on. */
   within: number;
-  /** The first seed, a little before the one that finds the bug: a seed takes a third of a second. */
-  from?: number;
   /** Conditions under which the mistake matters; absent: the seed draws all of them. */
   focus?: Focus;
 }

@@ -15,7 +15,6 @@ export const environmentBugs: readonly Bug[] = [
     name: 'one build for all requirements',
     caughtBy: ['given environment'],
     within: 200,
-    from: 60,
     focus: { environments: true, deeds: [], misfortunes: [], maxRunning: 20 },
     edits: [
       {

@@ -15,7 +15,6 @@ export const bugs: readonly Bug[] = [
     name: 'check-then-create admission',
     caughtBy: ['capacity'],
     within: 200,
-    from: 15,
     focus: { maxRunning: 1 },
     edits: [
       {
@@ -114,7 +113,6 @@ import { sessionPod } from '../pod/pod.ts';`,
     name: 'lookup by name only',
     caughtBy: ['is true', 'starts once', 'in order', 'goes on', 'consistent', 'spared', 'settles'],
     within: 200,
-    from: 96,
     focus: { deeds: ['delete a session, and perhaps make another of its name'] },
     edits: [
       {
@@ -128,7 +126,6 @@ import { sessionPod } from '../pod/pod.ts';`,
     name: 'a session with turns: One has had its turn only once that is counted',
     caughtBy: ['one turn'],
     within: 200,
-    from: 201,
     // Sessions that are deleted make room for others, each with its chance.
     focus: {
       deeds: ['delete a session, and perhaps make another of its name'],
@@ -235,7 +232,6 @@ import { sessionPod } from '../pod/pod.ts';`,
     name: 'old epoch obeyed',
     caughtBy: ['present leader'],
     within: 200,
-    from: 9,
     focus: {
       misfortunes: ['a controller is told to stop'],
       misfortuneEveryMs: 5000,
@@ -299,7 +295,6 @@ import { sessionPod } from '../pod/pod.ts';`,
     ],
     caughtBy: ['told once', 'starts once'],
     within: 200,
-    from: 6,
     focus: { deeds: ['decide on a request'], misfortunes: ['a pod is killed'], misfortuneEveryMs: 2000 },
   },
   {
@@ -326,7 +321,6 @@ import { sessionPod } from '../pod/pod.ts';`,
     ],
     caughtBy: ['in turn'],
     within: 200,
-    from: 8,
     focus: { maxRunning: 1, deedEveryMs: 400 },
   },
   {
@@ -379,7 +373,6 @@ import { sessionPod } from '../pod/pod.ts';`,
     ],
     caughtBy: ['preempted'],
     within: 200,
-    from: 60,
   },
   {
     name: 'a request to suspend that is done before the pod is gone',
@@ -405,7 +398,6 @@ import { sessionPod } from '../pod/pod.ts';`,
     ],
     caughtBy: ['groups'],
     within: 200,
-    from: 17,
     focus: { session: { concurrencyGroup: { name: 'group', limit: 1 } }, deedEveryMs: 500 },
   },
   {

@@ -69,7 +69,6 @@ export const outcomeBugs: readonly Bug[] = [
     name: 'a late answer that has an ended turn run',
     caughtBy: ['given up for work'],
     within: 200,
-    from: 275,
     focus: { deedEveryMs: 300, deeds: ['delete a turn'], podRates: { breaks: 0.15 } },
     edits: [
       {
@@ -340,7 +339,6 @@ export const outcomeBugs: readonly Bug[] = [
     name: 'the result of an earlier turn taken from the log of an ended container',
     caughtBy: ['told truly'],
     within: 200,
-    from: 105,
     focus: {
       misfortunes: ['a pod is killed', 'a controller is killed'],
       misfortuneEveryMs: 1500,

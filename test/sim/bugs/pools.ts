@@ -16,7 +16,6 @@ export const poolBugs: readonly Bug[] = [
     name: 'two leaders claim one pod, and the later write wins',
     caughtBy: ['claimed once', 'bound once'],
     within: 200,
-    from: 60,
     focus: CLAIMS,
     edits: [
       {
@@ -36,7 +35,6 @@ export const poolBugs: readonly Bug[] = [
     name: 'the loser of two claims deletes the pod',
     caughtBy: ['kept for its session'],
     within: 200,
-    from: 60,
     focus: CLAIMS,
     edits: [
       {
@@ -75,7 +73,6 @@ export const poolBugs: readonly Bug[] = [
     name: 'pools are filled before the gate of a new leader has opened',
     caughtBy: ['one pool keeper', 'capacity'],
     within: 200,
-    from: 160,
     focus: { pools: true, poolEveryMs: 500 },
     edits: [
       {
@@ -100,7 +97,6 @@ export const poolBugs: readonly Bug[] = [
     name: 'a pod of a former version of the class is claimed',
     caughtBy: ['made alike'],
     within: 200,
-    from: 312,
     focus: { pools: true, deeds: ['edit a class'] },
     edits: [
       {
@@ -114,7 +110,6 @@ export const poolBugs: readonly Bug[] = [
     name: 'the hash of a pod says nothing of its class',
     caughtBy: ['made alike'],
     within: 200,
-    from: 95,
     focus: { pools: true },
     edits: [
       {
@@ -244,7 +239,6 @@ export const poolBugs: readonly Bug[] = [
     name: 'the loser of two claims puts its labels on the pod of the winner',
     caughtBy: ['claimed once'],
     within: 200,
-    from: 60,
     focus: CLAIMS,
     edits: [
       {

@@ -22,7 +22,6 @@ export const releaseBugs: readonly Bug[] = [
     name: 'a runner that is not understood gets one more turn while its last result is written down',
     caughtBy: ['understood'],
     within: 200,
-    from: 42,
     focus: OFTEN,
     edits: [
       {

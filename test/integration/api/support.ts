@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
+import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { apiConfig } from '../../../api/config.ts';
@@ -78,6 +79,8 @@ export interface ApiProgram {
 export class ApiCluster {
   readonly cluster: Installation;
   readonly url: string;
+  /** Server of Node that the API runs on. */
+  readonly server: Server;
   readonly close: () => Promise<void>;
   /** Cuts the API's connections to the cluster. */
   readonly cut: () => Promise<void>;
@@ -86,11 +89,12 @@ export class ApiCluster {
 
   private constructor(
     cluster: Installation,
-    url: string,
+    server: Server,
     { cut, closeServer }: { cut: () => Promise<void>; closeServer: () => Promise<void> },
   ) {
     this.cluster = cluster;
-    this.url = url;
+    this.server = server;
+    this.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     this.cut = cut;
     this.#closeServer = closeServer;
     this.close = async () => {
@@ -114,8 +118,7 @@ export class ApiCluster {
     const config = parseConfig(apiConfig, { ...ANY_RATE, ...env });
     const server = buildServer({ api, config, clock: systemClock, random: systemRandom, log: silentLogger });
     await server.listen({ port: 0, host: '127.0.0.1' });
-    const { port } = server.server.address() as AddressInfo;
-    return new ApiCluster(cluster, `http://127.0.0.1:${port}`, {
+    return new ApiCluster(cluster, server.server, {
       cut: async () => {
         const old = own;
         own = cluster.server.mintToken({ username: BERTH_API, groups: GROUPS });

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { decide } from '../../../controller/decide/decide.ts';
-import { TransportError } from '../../../core/kube/errors.ts';
+import { ApiError, TransportError } from '../../../core/kube/errors.ts';
 import { sessions, turns } from '../../../core/resources/kinds.ts';
 import { firstTurnName } from '../../../core/resources/names.ts';
 import type { ControllerCall } from '../../sim/observer.ts';
@@ -35,6 +35,33 @@ test('a session whose first turn has its name taken says so, and starts once it 
     'it is not started without it',
   );
   await admin.delete(turns, { namespace: 'team', name });
+  const done = await world.sessionUntil('run', (session) => session.status?.phase === 'Finished');
+  assert.equal(done.status?.lastTurn?.phase, 'Succeeded');
+});
+
+test('a session whose first turn has no room in a quota says so, and starts by itself once there is room', async () => {
+  const world = new QuietWorld();
+  let isFull = true;
+  let tries = 0;
+  const message = 'turns.berth.dev "x" is forbidden: exceeded quota: team, requested: count/turns.berth.dev=1';
+  world.refuse = ({ verb, resource }) =>
+    verb === 'create' && resource === 'turns' && isFull && ++tries
+      ? new ApiError({ code: 403, reason: 'Forbidden', message })
+      : undefined;
+  await world.start();
+  await create(world.server, sessions, 'team', 'run', {
+    class: 'default',
+    turns: 'One',
+    input: { ms: 10, output: 1 },
+  });
+  const { status } = await world.sessionUntil('run', (session) =>
+    Boolean(session.status?.conditions?.some(({ reason }) => reason === 'TurnQuotaExceeded')),
+  );
+  assert.equal(status?.podName, undefined);
+  await world.pass(120_000);
+  assert.ok(tries > 3 && tries < 12, `tried ${tries} times`);
+  assert.equal(world.server.get(sessions, 'team', 'run')?.status?.incarnation, undefined, 'it waits without a pod');
+  isFull = false;
   const done = await world.sessionUntil('run', (session) => session.status?.phase === 'Finished');
   assert.equal(done.status?.lastTurn?.phase, 'Succeeded');
 });

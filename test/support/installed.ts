@@ -1,4 +1,4 @@
-import { afterAll, beforeAll } from 'vitest';
+import { afterAll, beforeAll, test } from 'vitest';
 import type { Images } from '../../local/kubelet/types.ts';
 import { Installation } from './installation.ts';
 
@@ -20,4 +20,23 @@ export function installed(
   });
   afterAll(() => installation.stop());
   return installation;
+}
+
+/**
+ * A test with an installation of its own, without a controller. Tests that kill the controller, or limit how much runs, can
+ * run side by side this way.
+ */
+export function testInstalled(
+  name: string,
+  run: (cluster: Installation) => Promise<void>,
+  env: Record<string, string> = {},
+): void {
+  test(name, async () => {
+    const cluster = new Installation(env);
+    try {
+      await run(await cluster.begin());
+    } finally {
+      await cluster.stop();
+    }
+  });
 }

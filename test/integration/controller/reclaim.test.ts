@@ -1,81 +1,23 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, describe, test } from 'vitest';
+import { describe, test } from 'vitest';
 import { isNotFound } from '../../../core/kube/errors.ts';
 import { pods } from '../../../core/kube/resources.ts';
 import { sessions, type Turn, turns } from '../../../core/resources/kinds.ts';
 import { CONTAINER } from '../../../core/resources/names.ts';
 import type { RequestFacts } from '../../../local/apiserver/types.ts';
 import { eventually } from '../../support/eventually.ts';
-import { Installation, ONE_LEADER, pythonAgent } from '../../support/installation.ts';
+import { ONE_LEADER, pythonAgent } from '../../support/installation.ts';
 import { installed } from '../../support/installed.ts';
-
-/** A request of the controller that is part of giving up an idle session's pod. */
-interface Step {
-  name: string;
-  is(request: RequestFacts, session: { name: string; uid: string }): boolean;
-}
-
-const STEPS: Step[] = [
-  { name: 'the status says Suspending', is: (r, s) => r.subresource === 'status' && r.name === s.name },
-  { name: 'the state is stored', is: (r) => r.resource === 'blobs' && r.verb === 'create' },
-  { name: 'the stored state is read', is: (r) => r.resource === 'blobs' && r.verb === 'get' },
-  {
-    name: 'the session is read again',
-    is: (r, s) => r.verb === 'get' && r.resource === 'sessions' && r.name === s.name,
-  },
-  { name: 'the turns are listed again', is: (r) => r.verb === 'list' && r.resource === 'turns' },
-  { name: 'the pod is deleted', is: (r, s) => r.verb === 'delete' && r.name === `s-${s.uid}-1` },
-  { name: 'the pod is known to be gone', is: (r, s) => r.verb === 'get' && r.name === `s-${s.uid}-1` },
-];
-
-/** Garbage sweeps read turns and stored states too. None runs while the test waits for a step. */
-const NO_SWEEPS = { BERTH_GARBAGE_INTERVAL: '1h' };
-
-const scratch = mkdtempSync(join(tmpdir(), 'berth-reclaim-'));
-afterAll(() => rmSync(scratch, { recursive: true, force: true }));
-
-/** Shell that adds to the state once, when the test says that the session's first turn has ended with its own. */
-const lateWriter = (session: string) =>
-  `[ -e ${scratch}/${session}-late ] && exit; until [ -e ${scratch}/${session}-ended ]; do sleep 0.1; done; head -c 20000 /dev/urandom > $BERTH_STATE_DIR/late; touch ${scratch}/${session}-late`;
-
-/** Has the state changed, then the session idle: the next that is written of it is that it is being suspended. */
-async function becomesIdle(cluster: Installation, session: string): Promise<void> {
-  writeFileSync(join(scratch, `${session}-ended`), '');
-  await eventually(() => existsSync(join(scratch, `${session}-late`)), { what: 'the late part of the state' });
-  const { status } = await cluster.session(session);
-  await eventually(() => Date.now() > Date.parse(status?.lastActiveAt ?? '') + 1000);
-  await cluster.patch(session, { timeouts: { idle: '1s' } });
-}
+import { type Answer, agent, NO_SWEEPS, STEPS, type Step, scratch } from './reclaim.ts';
 
 describe('an idle session', () => {
   const cluster = installed({ ...ONE_LEADER, ...NO_SWEEPS }, { controller: true });
-
-  /** Counts in its state, tells what it was told, and leaves a process behind that adds to the state. */
-  const agent = (late = 'true') =>
-    pythonAgent(`
-import subprocess
-with open('${scratch}/' + request['session']['name'], 'a') as f:
-    f.write(request['turn']['name'] + chr(10))
-path = state + '/count'
-count = int(open(path).read()) + 1 if os.path.exists(path) else 1
-open(path, 'w').write(str(count))
-subprocess.Popen(['sh', '-c', '${late}'], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-late = os.path.getsize(state + '/late') if os.path.exists(state + '/late') else 0
-answer({'count': count, 'incarnation': request['session']['incarnation'], 'restored': request['session'].get('restored'), 'late': late, 'pwd': os.getcwd(), 'uid': os.getuid()})
-`);
-  interface Answer {
-    count: number;
-    incarnation: number;
-    late: number;
-    restored?: { workspaceReset: boolean; note: string };
-  }
   const suspended = (name: string) =>
     cluster.until(name, 'suspended', ({ status }) => status?.phase === 'Suspended' && !status.podName);
 
-  test('gives up its pod, says why, and goes on with its state at its next turn', async () => {
+  test.concurrent('gives up its pod, says why, and goes on with its state at its next turn', async () => {
     await cluster.create('idle', { agent: agent(), timeouts: { idle: '1s' }, input: 1 });
     await cluster.ended('idle');
     const { status } = await suspended('idle');
@@ -87,7 +29,7 @@ answer({'count': count, 'incarnation': request['session']['incarnation'], 'resto
     assert.deepEqual([output.count, output.incarnation, output.restored?.workspaceReset], [2, 2, true]);
   });
 
-  test('is neither resumed nor kept from suspension by reads', async () => {
+  test.concurrent('is neither resumed nor kept from suspension by reads', async () => {
     await cluster.create('looked-at', { agent: agent(), timeouts: { idle: '2s' }, input: 1 });
     await cluster.ended('looked-at');
     const { status } = await cluster.until('looked-at', 'counted', (session) => session.status?.turns?.total === 1);
@@ -123,7 +65,7 @@ answer({'count': count, 'incarnation': request['session']['incarnation'], 'resto
     assert.equal((await cluster.session('looked-at')).metadata.resourceVersion, asleep.metadata.resourceVersion);
   });
 
-  test('is not suspended while it is touched', async () => {
+  test.concurrent('is not suspended while it is touched', async () => {
     // The idle timeout is longer than any delay of this test on a busy machine.
     const timeouts = { idle: '12s' };
     await cluster.create('untouched', { agent: agent(), timeouts, input: 1 });
@@ -145,7 +87,7 @@ answer({'count': count, 'incarnation': request['session']['incarnation'], 'resto
     await suspended('touched');
   });
 
-  test('is not suspended while its runner reports activity of its agent', async () => {
+  test.concurrent('is not suspended while its runner reports activity of its agent', async () => {
     const busy = join(scratch, 'busy');
     const script = `import os, socket, time
 for i in range(14):
@@ -239,79 +181,4 @@ answer(1)`;
       assert.deepEqual([output.count, output.incarnation], [2, 1]);
     });
   });
-
-  for (const step of STEPS) {
-    for (const fails of [false, true]) {
-      test(`loses no turn that arrives when ${step.name}${fails ? ', and that fails' : ''}`, async () => {
-        const name = `step-${STEPS.indexOf(step)}-${fails ? 'fails' : 'works'}`;
-        const { metadata } = await cluster.create(name, { agent: agent(lateWriter(name)), input: 1 });
-        await cluster.ended(name);
-        await cluster.until(name, 'counted', ({ status }) => status?.turns?.total === 1);
-        const session = { name, uid: metadata.uid };
-        let given: Promise<unknown> | undefined;
-        const give = (request: RequestFacts): boolean => {
-          if (given || !request.user.endsWith('berth-controller') || !step.is(request, session)) return false;
-          const turn = {
-            apiVersion: 'berth.dev/v1alpha1',
-            kind: 'Turn',
-            metadata: { name: `${name}-2`, namespace: 'default' },
-            spec: { session: name, cancel: false },
-          };
-          given = cluster.server.store.create(turns, turn as Turn);
-          return fails;
-        };
-        const error = { code: 500, reason: 'InternalError', message: 'it is meant to fail' };
-        cluster.server.faults.failNext(give, { status: 'Failure', ...error } as never);
-        await becomesIdle(cluster, name);
-        await eventually(() => given, { what: step.name });
-        await given;
-        const turn = await cluster.ended(`${name}-2`);
-        assert.equal(turn.status?.phase, 'Succeeded', JSON.stringify(turn.status?.error));
-        const output = turn.status?.output as Answer;
-        assert.deepEqual(
-          [output.count, output.late],
-          [2, 20_000],
-          'with the state that the reclaim was about to store',
-        );
-        assert.equal(readFileSync(join(scratch, name), 'utf8'), `${name}\n${name}-2\n`, 'every turn ran once');
-        await suspended(name);
-      });
-    }
-  }
-});
-
-describe('a leader that dies while it gives up the pod of an idle session', () => {
-  for (const step of STEPS.filter(({ name }) => name !== 'the stored state is read')) {
-    test(`when ${step.name} loses no turn that arrives then`, async () => {
-      const cluster = await Installation.start(NO_SWEEPS);
-      try {
-        const controller = cluster.startController();
-        const agent = pythonAgent(`
-import subprocess
-subprocess.Popen(['sh', '-c', '${lateWriter('orphan')}'], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-answer(os.path.getsize(state + '/late') if os.path.exists(state + '/late') else 0)
-`);
-        for (const mark of ['late', 'ended']) rmSync(join(scratch, `orphan-${mark}`), { force: true });
-        const { metadata } = await cluster.create('orphan', { agent, input: 1 });
-        await cluster.ended('orphan');
-        await cluster.until('orphan', 'counted', ({ status }) => status?.turns?.total === 1);
-        let killed: Promise<void> | undefined;
-        const kill = (request: RequestFacts) => {
-          if (killed || !request.user.endsWith('berth-controller')) return false;
-          if (step.is(request, { name: 'orphan', uid: metadata.uid })) killed = controller.kill('SIGKILL');
-          return false;
-        };
-        cluster.server.faults.delayNext(kill, 0);
-        await becomesIdle(cluster, 'orphan');
-        await eventually(() => killed !== undefined, { what: step.name });
-        await killed;
-        await cluster.turn('orphan', 'orphan-2', null);
-        cluster.startController();
-        const { status } = await cluster.ended('orphan-2');
-        assert.deepEqual([status?.phase, status?.output], ['Succeeded', 20_000]);
-      } finally {
-        await cluster.stop();
-      }
-    });
-  }
 });

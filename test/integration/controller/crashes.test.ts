@@ -2,17 +2,16 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, beforeAll, describe, test } from 'vitest';
+import { afterAll, beforeAll, describe } from 'vitest';
 import { turns } from '../../../core/resources/kinds.ts';
 import { eventually } from '../../support/eventually.ts';
-import { type ControllerProcess, pythonAgent } from '../../support/installation.ts';
-import { installed } from '../../support/installed.ts';
+import { type ControllerProcess, type Installation, pythonAgent } from '../../support/installation.ts';
+import { testInstalled } from '../../support/installed.ts';
 
 /** Messages that the controller logs between the effects of a turn on a new session, in order. */
 const MOMENTS = ['session admitted', 'pod created', 'runner bound', 'turn committed', 'pod deleted', 'session phase'];
 
-describe('a controller that is killed', () => {
-  const cluster = installed();
+describe.concurrent('a controller that is killed', () => {
   let scratch: string;
   beforeAll(() => {
     scratch = mkdtempSync(join(tmpdir(), 'berth-crashes-'));
@@ -32,12 +31,14 @@ open(path, 'w').write(str(count))
 time.sleep(float(request['input']))
 answer(count)
 `);
-  let controller: ControllerProcess;
-  afterEach(() => controller.kill('SIGKILL'));
   const executions = (session: string) => readFileSync(join(scratch, session), 'utf8').trim().split('\n');
 
   /** Kills the controller once it has logged the message, and starts the next. */
-  async function killAt(controller: ControllerProcess, message: string): Promise<ControllerProcess> {
+  async function killAt(
+    cluster: Installation,
+    controller: ControllerProcess,
+    message: string,
+  ): Promise<ControllerProcess> {
     await eventually(() => controller.log().includes(`"msg":"${message}"`), {
       what: `"${message}" logged`,
     });
@@ -46,19 +47,19 @@ answer(count)
   }
 
   for (const moment of MOMENTS) {
-    test(`right after "${moment}" loses nothing and runs nothing twice`, async () => {
+    testInstalled(`right after "${moment}" loses nothing and runs nothing twice`, async (cluster) => {
       const name = `at-${moment.replaceAll(' ', '-')}`;
-      controller = cluster.startController();
+      let controller = cluster.startController();
       await cluster.create(name, { agent: agent() });
       await cluster.turn(name, `${name}-1`, 0.3);
       await cluster.turn(name, `${name}-2`, 0);
-      if (moment !== 'pod deleted') controller = await killAt(controller, moment);
+      if (moment !== 'pod deleted') controller = await killAt(cluster, controller, moment);
       for (const number of [1, 2]) {
         const turn = await cluster.ended(`${name}-${number}`);
         assert.equal(turn.status?.output, number, JSON.stringify(turn.status));
       }
       await cluster.patch(name, { suspendRequest: 'x' });
-      if (moment === 'pod deleted') controller = await killAt(controller, moment);
+      if (moment === 'pod deleted') controller = await killAt(cluster, controller, moment);
       await cluster.until(name, 'suspended', ({ status }) => status?.phase === 'Suspended');
       await cluster.turn(name, `${name}-3`, 0);
       assert.equal((await cluster.ended(`${name}-3`)).status?.output, 3);
@@ -71,8 +72,8 @@ answer(count)
     });
   }
 
-  test('again and again while turns run loses none of them and runs none twice', async () => {
-    controller = cluster.startController();
+  testInstalled('again and again while turns run loses none of them and runs none twice', async (cluster) => {
+    let controller = cluster.startController();
     const names = ['a', 'b', 'c'];
     for (const name of names) {
       await cluster.create(name, { agent: agent() });
@@ -101,8 +102,7 @@ answer(count)
     }
   });
 
-  test('by TERM gives its lease free, so that the next one leads at once', async () => {
-    await cluster.freeLease();
+  testInstalled('by TERM gives its lease free, so that the next one leads at once', async (cluster) => {
     const env = { BERTH_LEASE_DURATION: '10m' };
     const first = cluster.startController(env);
     await eventually(() => first.log().includes('"msg":"leading"'), { what: 'the first leads' });
@@ -111,6 +111,5 @@ answer(count)
     await first.kill('SIGTERM');
     assert.equal(first.child.exitCode, 0);
     await eventually(() => second.log().includes('"msg":"leading"'), { what: 'the second leads' });
-    controller = second;
   });
 });

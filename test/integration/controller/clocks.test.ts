@@ -15,7 +15,7 @@ answer('done')
 `);
 
 for (const jump of [HOUR, -HOUR]) {
-  describe(`a controller whose clock is set ${jump > 0 ? 'forward' : 'back'} by an hour`, () => {
+  describe.concurrent(`a controller whose clock is set ${jump > 0 ? 'forward' : 'back'} by an hour`, () => {
     let cluster: Installation;
     let controller: ControllerProcess;
     beforeAll(async () => {
@@ -31,7 +31,7 @@ for (const jump of [HOUR, -HOUR]) {
     afterAll(() => cluster.stop());
     const set = () => controller.child.kill('SIGUSR2');
 
-    test('ends no turn, gives up no pod and deletes no session before its time', async () => {
+    test.sequential('ends no turn, gives up no pod and deletes no session before its time', async () => {
       await cluster.create('busy', { agent, timeouts: { turn: '5m', start: '2m', idle: '30m' } });
       await cluster.create('resting', { agent, timeouts: { idle: '30m' } });
       await cluster.create('asleep', { agent, suspendRequest: 'x', ttlAfterSuspended: '10m' });
@@ -55,14 +55,14 @@ for (const jump of [HOUR, -HOUR]) {
       assert.equal(after.status?.podUID, before.status?.podUID);
     });
 
-    test('writes times that the rest of the cluster can compare', async () => {
+    test.sequential('writes times that the rest of the cluster can compare', async () => {
       const turn = await cluster.turnUntil('resting-1', 'has ended', ({ status }) => status?.phase === 'Succeeded');
       for (const { lastTransitionTime } of turn.status?.conditions ?? []) {
         assert.ok(Math.abs(Date.parse(lastTransitionTime) - Date.now()) < HOUR / 2, lastTransitionTime);
       }
     });
 
-    test('still ends what is due', async () => {
+    test.sequential('still ends what is due', async () => {
       await cluster.create('stuck', { agent, image: 'there.is/none', timeouts: { start: '2s' } });
       await cluster.turn('stuck', 'stuck-1', 0);
       assert.equal((await cluster.ended('stuck-1')).status?.phase, 'Failed');
@@ -71,7 +71,7 @@ for (const jump of [HOUR, -HOUR]) {
       assert.equal((await cluster.ended('late-1')).status?.phase, 'TimedOut');
     });
 
-    test('and is started anew knows no other time than the cluster', async () => {
+    test.sequential('and is started anew knows no other time than the cluster', async () => {
       await controller.kill('SIGKILL');
       controller = cluster.startController();
       await eventually(() => controller.log().includes('"msg":"leading"'));

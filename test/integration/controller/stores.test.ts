@@ -34,7 +34,7 @@ async function idle(cluster: Installation, session: string): Promise<void> {
 
 const persisted = ({ status }: StoredSession) => status?.conditions?.find(({ type }) => type === 'StatePersisted');
 
-describe('a store that fails', () => {
+describe.concurrent('a store that fails', () => {
   const cluster = installed(ONE_LEADER, { controller: true });
 
   test('costs a turn its success after timeouts.persist, never its output, and holds no slot after that', async () => {
@@ -56,18 +56,19 @@ describe('a store that fails', () => {
   });
 });
 
-describe('a store', () => {
+// A store that fails or is slow is so for all sessions of its cluster: one test after the other.
+describe.concurrent('a store', () => {
   const cluster = installed(ONE_LEADER, { controller: true });
   const suspended = (name: string) =>
     cluster.until(name, 'suspended', ({ status }) => status?.phase === 'Suspended' && !status.podName);
 
-  test('that fails for a while only delays the result', async () => {
+  test.sequential('that fails for a while only delays the result', async () => {
     cluster.server.faults.failNext(storing, broken, 3);
     await cluster.create('delayed', { agent: WRITER, input: 30_000 });
     assert.equal((await cluster.ended('delayed')).status?.phase, 'Succeeded');
   });
 
-  test('that is slow delays the session that waits for it and no other', async () => {
+  test.sequential('that is slow delays the session that waits for it and no other', async () => {
     await cluster.create('quick', { agent: pythonAgent('answer(1)'), input: 1 });
     await cluster.ended('quick');
     let asked = 0;
@@ -85,7 +86,7 @@ describe('a store', () => {
     assert.equal((await cluster.ended('slow')).status?.phase, 'Succeeded');
   });
 
-  test('that does not take the state of an idle session lets it keep its pod until it does', async () => {
+  test.sequential('that does not take the state of an idle session lets it keep its pod until it does', async () => {
     // The write that succeeds in the end is limited by `timeouts.persist` as well.
     await cluster.create('kept', { agent: WRITER, timeouts: { persist: '5s' }, input: 1 });
     await cluster.ended('kept');
@@ -102,7 +103,7 @@ describe('a store', () => {
     assert.deepEqual((await cluster.ended('kept-2')).status?.output, { before: 1, late: 20_000 });
   });
 
-  test('that does not give a state back within timeouts.persist is named, and the session goes on when it does', async () => {
+  test.sequential('that does not give a state back within timeouts.persist is named, and the session goes on when it does', async () => {
     await cluster.create('unread', { agent: WRITER, timeouts: { idle: '1s' }, input: 30_000 });
     assert.equal((await cluster.ended('unread')).status?.phase, 'Succeeded');
     await suspended('unread');
@@ -119,7 +120,7 @@ describe('a store', () => {
     assert.equal((await cluster.ended('unread-2')).status?.phase, 'Succeeded');
   });
 
-  test('that answers slowly does not hold up a turn that comes meanwhile', async () => {
+  test.sequential('that answers slowly does not hold up a turn that comes meanwhile', async () => {
     await cluster.create('needed', { agent: WRITER, input: 1 });
     await cluster.ended('needed');
     let asked = 0;
@@ -135,7 +136,7 @@ describe('a store', () => {
   });
 });
 
-describe('a full store', () => {
+describe.concurrent('a full store', () => {
   const cluster = installed({ ...ONE_LEADER, BERTH_STORE_CEILING_BYTES: '70000' }, { controller: true });
 
   test('does not take a state, which is said, and the pod stays until there is room', async () => {

@@ -14,7 +14,7 @@ describe('an agent that asks by its envelope', () => {
     controller = cluster.startController();
   });
 
-  test('is told the decision with the next request of the same turn', async () => {
+  test.concurrent('is told the decision with the next request of the same turn', async () => {
     await cluster.create('asks', { agent: ASKS });
     await cluster.turn('asks', 'asks-1', { questions: ['May I?'] });
     const waiting = await asked(cluster, 'asks-1');
@@ -43,7 +43,7 @@ describe('an agent that asks by its envelope', () => {
     assert.equal(done.status?.conditions?.find(({ type }) => type === 'ApprovalPending')?.status, 'False');
   });
 
-  test('goes on when it is denied, and is told so', async () => {
+  test.concurrent('goes on when it is denied, and is told so', async () => {
     await cluster.create('denied', { agent: ASKS });
     await cluster.turn('denied', 'denied-1', { questions: ['May I?'] });
     await decide(cluster, await asked(cluster, 'denied-1'), { decision: 'Deny' });
@@ -51,7 +51,7 @@ describe('an agent that asks by its envelope', () => {
     assert.deepEqual(outputOf<{ told: unknown }>(turn).told, [{ decision: 'Deny' }]);
   });
 
-  test('asks several times in one turn, one after the other', async () => {
+  test.concurrent('asks several times in one turn, one after the other', async () => {
     await cluster.create('twice', { agent: ASKS });
     await cluster.turn('twice', 'twice-1', { questions: ['One?', 'Two?', 'Three?'] });
     const ids = new Set<string>();
@@ -69,7 +69,7 @@ describe('an agent that asks by its envelope', () => {
     assert.equal(turn.status?.attempt, 1);
   });
 
-  test('turns behind it wait, and run after it', async () => {
+  test.concurrent('turns behind it wait, and run after it', async () => {
     await cluster.create('behind', { agent: ASKS });
     await cluster.turn('behind', 'behind-1', { questions: ['May I?'] });
     await cluster.turn('behind', 'behind-2', { questions: [] });
@@ -83,7 +83,7 @@ describe('an agent that asks by its envelope', () => {
     assert.equal((await cluster.ended('behind-2')).status?.phase, 'Succeeded');
   });
 
-  test('an Approval for another request changes nothing, and people are told', async () => {
+  test.concurrent('an Approval for another request changes nothing, and people are told', async () => {
     await cluster.create('other', { agent: ASKS });
     await cluster.turn('other', 'other-1', { questions: ['May I?'] });
     const waiting = await asked(cluster, 'other-1');
@@ -94,7 +94,7 @@ describe('an agent that asks by its envelope', () => {
     assert.equal((await cluster.ended('other-1')).status?.phase, 'Succeeded');
   });
 
-  test('a turn that nobody decides on fails after timeouts.approval, and its timeout does not run meanwhile', async () => {
+  test.concurrent('a turn that nobody decides on fails after timeouts.approval, and its timeout does not run meanwhile', async () => {
     await cluster.createClass('impatient', {
       overrides: ['agent.command', 'timeouts'],
       timeouts: { approval: '13s', turn: '12s' },
@@ -106,7 +106,7 @@ describe('an agent that asks by its envelope', () => {
     assert.match(turn.status?.error?.message ?? '', /timeouts\.approval \(13s\) on: May I\?/);
   });
 
-  test('a turn that waits is cancelled at once', async () => {
+  test.concurrent('a turn that waits is cancelled at once', async () => {
     await cluster.create('cancels', { agent: ASKS });
     await cluster.turn('cancels', 'cancels-1', { questions: ['May I?'] });
     await asked(cluster, 'cancels-1');
@@ -114,7 +114,7 @@ describe('an agent that asks by its envelope', () => {
     assert.equal((await cluster.ended('cancels-1')).status?.phase, 'Cancelled');
   });
 
-  test('survives its pod: the decision comes in the next incarnation, without a restore note', async () => {
+  test.concurrent('survives its pod: the decision comes in the next incarnation, without a restore note', async () => {
     await cluster.create('lost', { agent: ASKS });
     await cluster.turn('lost', 'lost-1', { questions: ['May I?'] });
     const waiting = await asked(cluster, 'lost-1');
@@ -132,7 +132,7 @@ describe('an agent that asks by its envelope', () => {
     assert.equal(outputOf<{ restored: boolean }>(next).restored, true);
   });
 
-  test('is suspended while it waits when people ask for it, and woken by the decision alone', async () => {
+  test.concurrent('is suspended while it waits when people ask for it, and woken by the decision alone', async () => {
     await cluster.create('rests', { agent: ASKS });
     await cluster.turn('rests', 'rests-1', { questions: ['May I?'] });
     const waiting = await asked(cluster, 'rests-1');
@@ -144,7 +144,7 @@ describe('an agent that asks by its envelope', () => {
     assert.equal(outputOf<{ incarnation: number }>(turn).incarnation, 2);
   });
 
-  test('is suspended once for one request, though the turn asks again', async () => {
+  test.concurrent('is suspended once for one request, though the turn asks again', async () => {
     await cluster.create('once', { agent: ASKS });
     await cluster.turn('once', 'once-1', { questions: ['One?', 'Two?'] });
     const first = await asked(cluster, 'once-1', 'One?');
@@ -189,7 +189,7 @@ describe('an agent that asks by its envelope', () => {
     });
   }
 
-  test('gives up its slot at capacity after the class’s approvalWindow, and waits for one with the decision', async () => {
+  test.concurrent('gives up its slot at capacity after the class’s approvalWindow, and waits for one with the decision', async () => {
     const overrides: ['agent.command'] = ['agent.command'];
     await cluster.createClass('narrow', { overrides, limits: { maxRunning: 1 }, approvalWindow: '2s' });
     await cluster.create('polite', { class: 'narrow', agent: ASKS });
@@ -204,7 +204,7 @@ describe('an agent that asks by its envelope', () => {
     assert.deepEqual(turn.status?.output, { told: [{ decision: 'Approve' }], restored: false, incarnation: 2 });
   });
 
-  test('a pod that is lost after the decision was taken is PodLost', async () => {
+  test.concurrent('a pod that is lost after the decision was taken is PodLost', async () => {
     await cluster.create('after', { agent: ASKS });
     await cluster.turn('after', 'after-1', { questions: ['May I?'], linger: 30 });
     await decide(cluster, await asked(cluster, 'after-1'), { decision: 'Approve' });

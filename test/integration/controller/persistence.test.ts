@@ -34,7 +34,7 @@ describe('data that a session keeps', () => {
   const condition = (session: Awaited<ReturnType<typeof suspended>>, type: string) =>
     session.status?.conditions?.find((one) => one.type === type);
 
-  test('a volume survives suspension, at the same path and for the same user, and goes with the session', async () => {
+  test.concurrent('a volume survives suspension, at the same path and for the same user, and goes with the session', async () => {
     const workspace = { type: 'Volume', size: '1Gi' } as const;
     const { metadata } = await cluster.create('volume', {
       agent: COUNTER,
@@ -60,7 +60,7 @@ describe('data that a session keeps', () => {
     });
   });
 
-  test('a workspace that cannot work is refused with its field, and neither it nor the state can be changed later', async () => {
+  test.concurrent('a workspace that cannot work is refused with its field, and neither it nor the state can be changed later', async () => {
     const volume = { type: 'Volume', size: '1Gi', mountPath: '/src' } as const;
     const refused = (workspace: object, message: RegExp) =>
       assert.rejects(
@@ -87,7 +87,7 @@ describe('data that a session keeps', () => {
     await change({ maxState: '1Mi' });
   });
 
-  test('a volume that was deleted meanwhile is made anew, and the agent is told', async () => {
+  test.concurrent('a volume that was deleted meanwhile is made anew, and the agent is told', async () => {
     const persistence = { workspace: { type: 'Volume', size: '1Gi' } } as const;
     const { metadata } = await cluster.create('lost-volume', {
       agent: COUNTER,
@@ -126,7 +126,7 @@ describe('data that a session keeps', () => {
     assert.equal((await answer('quota')).work, 1);
   });
 
-  test('no state: an idle session keeps its pod, and one that loses it starts from nothing', async () => {
+  test.concurrent('no state: an idle session keeps its pod, and one that loses it starts from nothing', async () => {
     const timeouts = { idle: '500ms', lifetime: '10m' };
     await cluster.create('stateless', { agent: COUNTER, persistence: { state: false }, timeouts, input: null });
     assert.equal((await answer('stateless')).state, 1);
@@ -149,7 +149,7 @@ describe('data that a session keeps', () => {
     assert.match(third.restored?.note ?? '', /nothing of the former one was kept/);
   });
 
-  test('no state without a lifetime is refused, with the field', async () => {
+  test.concurrent('no state without a lifetime is refused, with the field', async () => {
     await cluster.create('endless', { agent: COUNTER, persistence: { state: false }, input: null });
     assert.match(
       (await cluster.ended('endless')).status?.error?.message ?? '',
@@ -159,7 +159,7 @@ describe('data that a session keeps', () => {
     await assert.rejects(cluster.createClass('endless', { persistence }), /set timeouts\.lifetime too/);
   });
 
-  test('a state above maxState fails the turn, and the earlier one stays', async () => {
+  test.concurrent('a state above maxState fails the turn, and the earlier one stays', async () => {
     const agent = pythonAgent(`
 path = state + '/f'
 before = os.path.getsize(path) if os.path.exists(path) else 0
@@ -185,7 +185,7 @@ answer(before)
     assert.equal((await cluster.ended('bounded-3')).status?.output, 5000);
   });
 
-  test('a session whose state is above maxState keeps its pod and says so, and leaves with all it has once that is raised', async () => {
+  test.concurrent('a session whose state is above maxState keeps its pod and says so, and leaves with all it has once that is raised', async () => {
     const agent = pythonAgent(`
 path = state + '/f'
 before = os.path.getsize(path) if os.path.exists(path) else 0
@@ -213,7 +213,7 @@ answer(before)
     assert.equal((await cluster.ended('grown-2')).status?.output, 50_000);
   });
 
-  test('at the end of its lifetime a session is finished, its turn stopped and its pod given up', async () => {
+  test.concurrent('at the end of its lifetime a session is finished, its turn stopped and its pod given up', async () => {
     const agent = pythonAgent('time.sleep(600)');
     await cluster.create('mortal', { agent, timeouts: { lifetime: '1h' }, input: null });
     await cluster.turnUntil('mortal', 'runs', ({ status }) => status?.phase === 'Running');
@@ -234,7 +234,7 @@ answer(before)
     assert.deepEqual(await cluster.podsOf('mortal'), []);
   });
 
-  test('a turn that hangs is stopped as Stalled, one that is long but talks is not', async () => {
+  test.concurrent('a turn that hangs is stopped as Stalled, one that is long but talks is not', async () => {
     const agent = pythonAgent(`
 for i in range(request['input']):
     print(i, flush=True)

@@ -91,8 +91,14 @@ mutation: $(INSTALLED) ## small edits of the controller and of frames that no un
 integration: $(INSTALLED) $(KEEPER) ## the programs on the embedded cluster; ONLY=controller/sessions as for unit
 	$(call vitest,integration,2100)
 
-e2e: $(INSTALLED) keeper ## the Helm chart on a real kind cluster; KEEP=1 keeps the cluster, KUBERNETES=oldest takes the oldest supported version
+# ONLY=pools runs the files whose paths below test/e2e hold the word, on a cluster that stays; `make cluster-down` removes it.
+e2e: $(INSTALLED) keeper ## the Helm chart on a real kind cluster; ONLY=pools runs single files and keeps the cluster, as KEEP=1 does; KUBERNETES=oldest takes the oldest supported version
+ifdef ONLY
+	@files=$$(test/e2e/files $(ONLY)) && KEEP=1 NODES=2 test/e2e/with-cluster \
+	  $(NODE) node_modules/vitest/vitest.mjs run --configLoader native --project 'e2e*' --allowOnly=false $(if $(MAKE_TERMOUT),,--no-color) $$files
+else
 	$(call vitest,e2e,2400,NODES=2 test/e2e/with-cluster)
+endif
 
 e2e-images: $(INSTALLED) keeper ## build beforehand what e2e needs: the node image and the images of the tests, at low priority; no cluster, and nothing is left running
 	test/e2e/images

@@ -21,7 +21,8 @@ import { allEnded, countPods } from '../support/load.ts';
 
 const spec = { image: pythonImage, agent: { command: pythonAgent } };
 
-describe('slots and idleness', () => {
+// Each test has a namespace of its own, and none takes a slot that another counts.
+describe('slots and idleness', { concurrent: true }, () => {
   test('40 sessions created at once compete for 5 slots, and never more than 5 pods exist', async (t) => {
     const namespace = await makeNamespace(t);
     const name = `race-${namespace}`;

@@ -92,7 +92,9 @@ async function makeClass(t: TestContext, namespace: string, spec: object): Promi
 const secretFiles = [{ path: 'ssh/id', secretKeyRef: { name: 'keys', key: 'id' } }];
 const env = [{ name: 'WORKSPACE', value: '/workspace' }];
 
-describe('in a namespace that enforces the restricted standard, with a volume and files of Secrets,', () => {
+describe('in a namespace that enforces the restricted standard, with a volume and files of Secrets,', {
+  concurrent: true,
+}, () => {
   for (const { what, spec, expected } of [
     {
       what: 'the runner’s own image',

@@ -39,7 +39,10 @@ const NODE = [process.execPath, '--disable-warning=ExperimentalWarning'];
 /** Lease duration for a test that kills no leader, long enough that a busy machine does not lose the lease. */
 export const ONE_LEADER = { BERTH_LEASE_DURATION: '60s' };
 
-type Images = Readonly<Record<string, { entrypoint: string[] }>>;
+/** Where Node keeps what it compiled of the programs, also where no suite is run as a whole. */
+const NODE_COMPILE_CACHE = process.env.NODE_COMPILE_CACHE ?? join(tmpdir(), 'berth-test-compile-cache');
+
+type Images = Readonly<Record<string, { entrypoint: string[]; env?: Record<string, string> }>>;
 
 /** User name of the controller of an installation. */
 export const CONTROLLER = 'system:serviceaccount:berth-system:berth-controller';
@@ -90,7 +93,7 @@ export class Installation {
     this.#home = home;
     const deps = { clock: systemClock, random: systemRandom, logger: silentLogger };
     const images = {
-      'berth.local/runner': { entrypoint: RUNNER },
+      'berth.local/runner': { entrypoint: RUNNER, env: { NODE_COMPILE_CACHE } },
       'berth.local/machine': { entrypoint: [] },
       ...this.#images,
     };
@@ -160,7 +163,7 @@ export class Installation {
       env: {
         PATH: process.env.PATH,
         KUBECONFIG: kubeconfig,
-        NODE_COMPILE_CACHE: join(tmpdir(), 'berth-test-compile-cache'),
+        NODE_COMPILE_CACHE,
         BERTH_NAMESPACE: 'berth-system',
         BERTH_RUNNER_IMAGE: 'berth.local/runner',
         BERTH_PYTHON_RUNNER_IMAGE: 'berth.local/runner',

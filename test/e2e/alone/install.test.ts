@@ -115,9 +115,9 @@ describe('the Helm chart', () => {
     ]);
     const { items } = await get(['validatingadmissionpolicies']);
     const names = items.map(({ metadata }: Any) => metadata.name).filter((name: string) => /\bberth-/.test(name));
-    for (const of of ['requester', 'controller-pods', 'controller-claims', 'controller-networkpolicies']) {
-      assert.ok(names.includes(`${release}-${of}.${releaseNamespace}`), names.join());
-      assert.ok(names.includes(`second-berth-${of}.${home}`), names.join());
+    for (const which of ['requester', 'controller-pods', 'controller-claims', 'controller-networkpolicies']) {
+      assert.ok(names.includes(`${release}-${which}.${releaseNamespace}`), names.join());
+      assert.ok(names.includes(`second-berth-${which}.${home}`), names.join());
     }
     for (const namespace of [first, second]) {
       await apply(session(namespace, 'asked', { turns: 'One', input: 'hello', requester: 'ann' }));

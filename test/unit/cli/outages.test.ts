@@ -44,8 +44,8 @@ describe('an outage', () => {
   });
 
   test('of a minute ends what is followed with exit code 3', async () => {
-    for (const of of ['cluster', 'server'] as const) {
-      const { clock, outages: seen } = outages(of);
+    for (const which of ['cluster', 'server'] as const) {
+      const { clock, outages: seen } = outages(which);
       const list = async (_: unknown, { signal }: { signal: AbortSignal }) => {
         seen.note(REFUSED);
         return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
@@ -59,7 +59,7 @@ describe('an outage', () => {
       await clock.advance(1_000);
       const error = await end;
       assert.ok(error instanceof CliError);
-      assert.equal(error.message, `the ${of} has not answered for 60 s: connect ECONNREFUSED`);
+      assert.equal(error.message, `the ${which} has not answered for 60 s: connect ECONNREFUSED`);
       assert.equal(error.exitCode, 3);
     }
   });

@@ -9,6 +9,7 @@ import { test } from 'vitest';
 const CHECKOUT = fileURLToPath(new URL('../../..', import.meta.url));
 const REPORTER = join(CHECKOUT, 'test/support/suite-report.ts');
 const REQUIRES = join(CHECKOUT, 'test/support/requires.ts');
+const WORKER = join(CHECKOUT, 'test/support/worker.ts');
 
 interface Report {
   passed: number;
@@ -22,12 +23,12 @@ interface Report {
  * Run of vitest over test files with these texts: the lines of its report, its exit code and its output. The run is
  * ended from outside once its report has `endsAt` lines.
  */
-async function run(texts: Record<string, string>, endsAt?: number) {
+async function run(texts: Record<string, string>, endsAt?: number, settings: object = {}) {
   // Below the checkout, for the fixtures to find vitest.
   mkdirSync(join(CHECKOUT, 'build'), { recursive: true });
   const folder = mkdtempSync(join(CHECKOUT, 'build/suite-report-'));
   try {
-    const config = { test: { pool: 'forks', maxWorkers: 2, include: ['*.test.ts'] } };
+    const config = { test: { pool: 'forks', maxWorkers: 2, include: ['*.test.ts'], ...settings } };
     writeFileSync(join(folder, 'vitest.config.js'), `export default ${JSON.stringify(config)}`);
     for (const [name, text] of Object.entries(texts)) {
       const imports = `import { afterAll, beforeAll, describe, test } from 'vitest';\nimport { skipIf } from '${REQUIRES}';\n`;
@@ -127,4 +128,19 @@ test('a run that is ended from outside leaves what was counted and a failure for
   );
   assert.deepEqual([passed, failed, code], [1, 1, 143]);
   assert.match(output, /SIGTERM\nhangs\.test\.ts did not finish/);
+});
+
+test('a file that leaves a variable of the environment behind is counted as failed, and the variable is named', async () => {
+  const asUnit = { isolate: false, setupFiles: [WORKER], experimental: { viteModuleRunner: false, nodeLoader: false } };
+  const { passed, failed, code, output } = await run(
+    {
+      careless: `test('a', () => { process.env.LEFT_BEHIND = '1'; });`,
+      careful: `test('b', () => { process.env.PUT_BACK = '1'; delete process.env.PUT_BACK; });`,
+    },
+    undefined,
+    { ...asUnit, maxWorkers: 1 },
+  );
+  assert.deepEqual([passed, failed, code], [2, 1, 1]);
+  assert.match(output, /process\.env\.LEFT_BEHIND/);
+  assert.doesNotMatch(output, /PUT_BACK/);
 });

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, test } from 'vitest';
 import { OLDEST_SUPPORTED } from '../../core/kube/server-version.ts';
+import { commands } from '../support/pages.ts';
 import { tools } from '../support/tools.ts';
 
 const CHECKOUT = join(import.meta.dirname, '..', '..');
@@ -40,6 +41,17 @@ describe('the oldest Kubernetes version', () => {
 
   test('is one that helm template takes without --kube-version', async () => {
     assert.match(await template(), /^kind: CustomResourceDefinition$/m);
+  });
+
+  test('is what docs/install.md has helm template render for, by its own command', async () => {
+    const [command] = commands('docs/install.md').filter(({ typed }) => typed.startsWith('helm template '));
+    assert.ok(command, 'docs/install.md has the command');
+    const { helm } = await tools();
+    const run = `PATH="$(dirname ${helm}):$PATH" && ${command.typed}`;
+    const options = { cwd: CHECKOUT, env: { ...process.env, KUBECONFIG: '/dev/null' }, maxBuffer: 16 * 1024 * 1024 };
+    const { stdout } = await promisify(execFile)('sh', ['-c', run], options);
+    assert.match(stdout, /^kind: CustomResourceDefinition$/m);
+    assert.ok(command.typed.endsWith(`--kube-version ${major}.${minor}`), command.typed);
   });
 
   test('is the first that the chart takes', async () => {

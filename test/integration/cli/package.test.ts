@@ -12,9 +12,11 @@ import {
   symlinkSync,
 } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
-import { delimiter, join } from 'node:path';
+import { basename, delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, test } from 'vitest';
+import { follow } from '../../support/follow.ts';
+import { commands } from '../../support/pages.ts';
 import { skipIf, skipWithout } from '../../support/requires.ts';
 
 const run = promisify(execFile);
@@ -25,36 +27,53 @@ const noKeeper = skipWithout('keeper', existsSync(join(CHECKOUT, 'build/keeper')
 
 describe('the npm package of the command line', skipIf(noKeeper), () => {
   const root = mkdtempSync(join(tmpdir(), 'berth-package-test-'));
-  const project = join(root, 'project');
-  const installed = join(project, 'node_modules/berth');
+  /** Folder that npm installs into with -g. */
+  const prefix = join(root, 'prefix');
+  const installed = join(prefix, 'lib/node_modules/berth');
   const bin = join(root, 'bin');
   const home = join(root, 'home');
   /** A PATH without Node, npm and a compiler. */
   const env = { PATH: bin, HOME: home, TMPDIR: root };
-  let tarball = '';
+  /** npm with what this machine calls node, not with the Node 24 that runs this test; without a registry or a git host. */
+  const npmEnv = {
+    PATH: `${join(prefix, 'bin')}:${outsidePath()}`,
+    HOME: home,
+    npm_config_prefix: prefix,
+    npm_config_offline: 'true',
+    npm_config_ignore_scripts: 'true',
+    GIT_ALLOW_PROTOCOL: 'none',
+  };
 
   const berth = async (...args: string[]) => {
-    const command = join(project, 'node_modules/.bin/berth');
-    const { stdout } = await run(command, args, { env, cwd: project, timeout: LIMIT_MS });
+    const { stdout } = await run(join(prefix, 'bin/berth'), args, { env, cwd: home, timeout: LIMIT_MS });
     return stdout;
+  };
+  /** Runs the commands of a page that install the package, from the first that names it to the last. */
+  const install = async (page: string, last: RegExp, folder: string) => {
+    const typed = commands(page);
+    const from = typed.findIndex(({ typed }) => typed.startsWith('npm install -g '));
+    const to = typed.findIndex(({ typed }, at) => at >= from && last.test(typed));
+    assert.ok(from >= 0 && to >= from, `${page} installs the package`);
+    await follow(typed.slice(from, to + 1), { page, folder, env: npmEnv, limitMs: LIMIT_MS });
   };
 
   beforeAll(async () => {
-    for (const folder of [project, bin, home]) mkdirSync(folder);
+    for (const folder of [prefix, bin, home]) mkdirSync(folder);
     for (const name of ['sh', 'readlink', 'mkfifo', 'tr']) symlinkSync(programOnPath(name), join(bin, name));
     const { stdout } = await run(process.execPath, [join(CHECKOUT, 'package/build.ts')], { timeout: LIMIT_MS });
-    tarball = stdout.split('  ')[0] ?? '';
-    // npm with what this machine calls node, not with the Node 24 that runs this test.
-    const npm = [programOnPath('npm'), 'install', '--offline', '--ignore-scripts', '--no-audit', '--no-fund', tarball];
-    await run(programOnPath('node'), npm, {
-      cwd: project,
-      env: { PATH: process.env.PATH, HOME: home },
-      timeout: LIMIT_MS,
-    });
+    const [tarball = ''] = stdout.split('  ');
+    // A clone as `make package` leaves it.
+    mkdirSync(join(root, 'clone/build'), { recursive: true });
+    symlinkSync(tarball, join(root, 'clone/build', basename(tarball)));
+    await install('README.md', /^npm install/, join(root, 'clone'));
   });
   afterAll(async () => {
     if (existsSync(installed)) await berth('local', 'down');
     rmSync(root, { recursive: true, force: true, maxRetries: 10 });
+  });
+
+  test('is installed and used as docs/install.md says', async () => {
+    await install('docs/install.md', /^berth local down$/, join(root, 'clone/build'));
   });
 
   test('runs sessions on the embedded cluster where PATH has neither Node nor a compiler', async () => {
@@ -87,7 +106,7 @@ describe('the npm package of the command line', skipIf(noKeeper), () => {
   });
 
   test('is called kubectl session where kubectl calls it', async () => {
-    const command = join(project, 'node_modules/.bin/kubectl-session');
+    const command = join(prefix, 'bin/kubectl-session');
     const { stdout } = await run(command, ['--help'], { env, timeout: LIMIT_MS });
     assert.match(stdout, /^Usage: kubectl session /);
   });
@@ -121,9 +140,16 @@ describe('the npm package of the command line', skipIf(noKeeper), () => {
   });
 });
 
-/** Path of a program on this machine's PATH, outside the checkout's own node_modules. */
+/** This machine's PATH without the checkout's own node_modules. */
+function outsidePath(): string {
+  return (process.env.PATH ?? '')
+    .split(delimiter)
+    .filter((folder) => !folder.startsWith(CHECKOUT))
+    .join(delimiter);
+}
+
 function programOnPath(name: string): string {
-  const folders = (process.env.PATH ?? '').split(delimiter).filter((folder) => !folder.startsWith(CHECKOUT));
+  const folders = outsidePath().split(delimiter);
   const found = folders.map((folder) => join(folder, name)).find((path) => existsSync(path));
   if (!found) throw new Error(`${name} is not on PATH`);
   return found;

@@ -33,7 +33,10 @@ ${turn('notes-1', { input: null })}
 until kubectl get turn notes-1 -o jsonpath='{.status.phase}' | grep AwaitingApproval; do :; done`,
   'docs/artifacts.md': API,
   'docs/cli.md': `${NOTES}\n${turn('notes-9dnwgnrqgfxtt', { input: 'hello' })}`,
-  'docs/install.md': 'kubectl create namespace team',
+  // The class of a release before: index 8 of its overrides is the field that the page adds.
+  'docs/install.md': `kubectl create namespace team
+kubectl patch sessionclass default --type=json -p '[{"op": "test", "path": "/spec/overrides/8", "value": "agent.files"},
+  {"op": "remove", "path": "/spec/overrides/8"}]'`,
   'docs/network.md': 'kubectl create namespace agents',
   // Events of one second have no order: the suspension comes in a later one than the pod. An event is written after what it tells of.
   'docs/operations.md': `${NOTES} && berth turn notes --text hello && began=$(date +%s)

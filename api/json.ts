@@ -1,5 +1,6 @@
 import { tooDeepAt } from '../core/depth.ts';
 import { lostNumber, parseExact } from '../core/json.ts';
+import { prototypeKeyAt } from '../core/prototype-key.ts';
 import { clip, KiB, MAX_JSON_DEPTH } from '../core/resources/limits.ts';
 import { Problem } from './problems.ts';
 
@@ -8,7 +9,11 @@ const MAX_DEPTH = MAX_JSON_DEPTH + 8;
 
 /** Parses a JSON text; undefined for an empty one. Throws a Problem. */
 export function parseJson(text: string): unknown {
-  if (text.trim() === '') return undefined;
+  // JavaScript counts the byte order mark to white space; JSON does not.
+  if (/^[ \t\n\r]*$/.test(text)) return undefined;
+  if (text.startsWith('\uFEFF')) {
+    throw new Problem('InvalidJson', 'The body begins with a byte order mark; send JSON in UTF-8 without one.');
+  }
   let value: unknown;
   try {
     value = parseExact(text);
@@ -16,6 +21,7 @@ export function parseJson(text: string): unknown {
     throw new Problem('InvalidJson', `The body is no JSON: ${(error as Error).message}`);
   }
   checkDepth(value, '', MAX_DEPTH);
+  checkKeys(value);
   const lost = lostNumber(value);
   if (lost) {
     const field = clip(lost.path, KiB);
@@ -26,6 +32,15 @@ export function parseJson(text: string): unknown {
     });
   }
   return value;
+}
+
+/** Refuses the key `__proto__` in fields whose keys have a meaning; what agents get may have any. */
+function checkKeys(value: unknown): void {
+  const path = prototypeKeyAt(value, (path) => path === 'spec.input' || path === 'spec.response');
+  if (path === undefined) return;
+  const field = clip(path === '' ? '__proto__' : `${path}.__proto__`, KiB);
+  const message = 'is no key that can be kept; leave it out';
+  throw new Problem('Invalid', `${field} ${message}.`, { fields: [{ field, message }] });
 }
 
 /** Throws a Problem that names the path which is nested too deep; `field` is the value's own path. */

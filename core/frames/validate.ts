@@ -7,6 +7,7 @@ import * as z from 'zod';
 import { isArtifactName } from '../artifacts/name.ts';
 import { LEFT_OUT_REASONS } from '../artifacts/packed.ts';
 import { tooDeepAt } from '../depth.ts';
+import { isJsonObject } from '../json.ts';
 import {
   jsonBytes,
   MAX_ARTIFACT_BYTES,
@@ -133,7 +134,8 @@ const result = z.object({
   error: z.object({ code: z.string().min(1).max(64), message: text() }).exactOptional(),
   exitCode: z.int32().exactOptional(),
   signal: z.string().max(32).exactOptional(),
-  metadata: z.record(z.string(), z.unknown()).exactOptional(),
+  // A record of zod would leave out the key `__proto__` without a word.
+  metadata: z.custom<Record<string, unknown>>(isJsonObject, { message: 'is not an object' }).exactOptional(),
   turnCount: count().exactOptional(),
   redactions: count().exactOptional(),
   startedAt: time(),

@@ -1,6 +1,7 @@
 import { tooDeepAt } from '../depth.ts';
 import { isRawNumber, parseExact } from '../json.ts';
 import { findJsonProblem } from '../json-problem.ts';
+import { prototypeKeyAt } from '../prototype-key.ts';
 import { MAX_JSON_DEPTH, MAX_OUTPUT_BYTES } from '../resources/limits.ts';
 import type { Hidden, Rules } from '../text/hidden.ts';
 import { redact } from '../text/redact.ts';
@@ -46,18 +47,8 @@ export function checkDepth(value: unknown, what: string, levels = MAX_JSON_DEPTH
   if (place !== undefined) {
     throw new TurnFailure('InvalidResult', `${what} is nested deeper than ${levels} levels, at ${place}`);
   }
-  const problem = unreadable(value);
-  if (problem !== undefined) throw new TurnFailure('InvalidResult', `${what} has ${problem}`);
-}
-
-function unreadable(value: unknown): string | undefined {
-  if (typeof value !== 'object' || value === null) return undefined;
-  if (Object.hasOwn(value, '__proto__')) return 'the key "__proto__", which API servers may refuse';
-  for (const item of Object.values(value)) {
-    const problem = unreadable(item);
-    if (problem !== undefined) return problem;
-  }
-  return undefined;
+  if (prototypeKeyAt(value) === undefined) return;
+  throw new TurnFailure('InvalidResult', `${what} has the key "__proto__", which API servers may refuse`);
 }
 
 /** Matches a text that can be part of a number. */

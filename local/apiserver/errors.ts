@@ -38,6 +38,8 @@ export const modified = (type: Named, name: string) =>
 
 export const badRequest = (message: string) => failure(400, 'BadRequest', message);
 
+export const prototypeKeyRefused = () => badRequest('the key "__proto__" is not accepted');
+
 export const unauthorized = () => failure(401, 'Unauthorized', 'Unauthorized');
 
 export const forbidden = (type: Named, name: string, why: string, details?: Partial<Details>) =>

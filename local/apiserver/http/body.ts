@@ -2,7 +2,8 @@ import type { IncomingMessage } from 'node:http';
 import { gunzipSync } from 'node:zlib';
 import { tooDeepAt } from '../../../core/depth.ts';
 import { parseAsApiServer, rawNumber } from '../../../core/json.ts';
-import { badRequest, tooLarge, unsupportedMediaType } from '../errors.ts';
+import { mayHavePrototypeKey, prototypeKeyAt } from '../../../core/prototype-key.ts';
+import { badRequest, prototypeKeyRefused, tooLarge, unsupportedMediaType } from '../errors.ts';
 import { applyType } from '../patch/patch.ts';
 import { decodeProtobuf, protobufType } from './protobuf.ts';
 
@@ -47,7 +48,7 @@ export type Numbers = 'Doubles' | 'Exact';
 /** Returns the object in a body; throws 415 for other encodings, 400 for a body that cannot be parsed. */
 export async function parseObject(bytes: Buffer, type: string, numbers: Numbers = 'Doubles'): Promise<unknown> {
   if (type === 'application/yaml') return parseYaml(bytes, numbers);
-  if (type === protobufType) return decodeProtobuf(bytes);
+  if (type === protobufType) return withoutPrototypeKey(decodeProtobuf(bytes));
   if (type !== '' && type !== 'application/json') throw unsupportedMediaType(objectTypes);
   return parseJson(bytes.toString('utf8'), numbers);
 }
@@ -57,28 +58,35 @@ export const parsePatch = async (bytes: Buffer, type: string, numbers: Numbers =
   type === applyType ? parseYaml(bytes, numbers) : parseJson(bytes.toString('utf8'), numbers);
 
 function parseJson(text: string, numbers: Numbers): unknown {
-  // A merge of the key `__proto__` would give access to prototypes of other objects.
-  if (text.includes('"__proto__"')) throw badRequest('the key "__proto__" is not accepted');
+  let value: unknown;
   try {
-    const value: unknown = numbers === 'Exact' ? parseAsApiServer(text) : JSON.parse(text);
+    value = numbers === 'Exact' ? parseAsApiServer(text) : JSON.parse(text);
     if (tooDeepAt(value, '', maxDepth) !== undefined) throw new RangeError(`json: exceeded max depth of ${maxDepth}`);
-    return value;
   } catch (error) {
     if (error instanceof RangeError) throw badRequest(error.message);
     throw badRequest(`couldn't get version/kind; json parse error: ${(error as Error).message}`);
   }
+  return mayHavePrototypeKey(text) ? withoutPrototypeKey(value) : value;
+}
+
+/** Refuses the key `__proto__`, whose value would be lost, or would give access to prototypes of other objects. */
+function withoutPrototypeKey<T>(value: T): T {
+  if (prototypeKeyAt(value) !== undefined) throw prototypeKeyRefused();
+  return value;
 }
 
 async function parseYaml(bytes: Buffer, numbers: Numbers): Promise<unknown> {
   // A YAML body of kubectl is nearly always JSON.
   if (bytes[0] === 0x7b) return parseJson(bytes.toString('utf8'), numbers);
   const { parse } = await import('yaml');
+  let text: string;
   try {
     const value: unknown = parse(bytes.toString('utf8'), { intAsBigInt: true }) ?? null;
-    return parseJson(JSON.stringify(value, withIntegers), numbers);
+    text = JSON.stringify(value, withIntegers);
   } catch (error) {
     throw badRequest(`error decoding YAML: ${(error as Error).message}`);
   }
+  return parseJson(text, numbers);
 }
 
 const withIntegers = (_key: string, value: unknown) => (typeof value === 'bigint' ? rawNumber(String(value)) : value);

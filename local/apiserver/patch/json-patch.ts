@@ -1,4 +1,4 @@
-import { badRequest, failure } from '../errors.ts';
+import { badRequest, failure, prototypeKeyRefused } from '../errors.ts';
 import { clone, equal, isObject } from '../object.ts';
 
 interface Operation {
@@ -44,13 +44,15 @@ function apply(document: unknown, { op, path, from, value }: Operation): unknown
   }
 }
 
-const pointer = (path: string) =>
-  path === ''
-    ? []
-    : path
-        .slice(1)
-        .split('/')
-        .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'));
+function pointer(path: string): string[] {
+  if (path === '') return [];
+  const steps = path
+    .slice(1)
+    .split('/')
+    .map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'));
+  if (steps.includes('__proto__')) throw prototypeKeyRefused();
+  return steps;
+}
 
 function read(document: unknown, steps: string[]): unknown {
   let here = document;

@@ -46,12 +46,41 @@ describe('the server stands what clients do', () => {
     assert.equal((await api.get('/readyz')).text, 'ok');
   });
 
-  test('a key that would reach the prototype of objects is refused', async () => {
+  test('a key that would reach the prototype of objects is refused, however it is written', async () => {
     const { api } = await withWidgets();
-    const raw = '{"spec":{"any":{"__proto__":{"polluted":true}}}}';
-    const { status } = await api.call('PATCH', `${widgets}/x`, { raw, contentType: 'application/merge-patch+json' });
-    assert.equal(status, 400);
+    await api.post(widgets, widget('x'));
+    for (const [contentType, raw] of [
+      ['application/merge-patch+json', '{"spec":{"any":{"__proto__":{"polluted":true}}}}'],
+      ['application/merge-patch+json', '{"spec":{"any":{"\\u005f_proto__":{"polluted":true}}}}'],
+      ['application/merge-patch+json', '{"metadata":{"labels":{"__proto__":"x"}}}'],
+      ['application/json-patch+json', '[{"op":"add","path":"/spec/__proto__","value":{"polluted":true}}]'],
+    ] as const) {
+      const { status, body } = await api.call('PATCH', `${widgets}/x`, { raw, contentType });
+      assert.deepEqual([status, body.message], [400, 'the key "__proto__" is not accepted'], raw);
+    }
+    const applied = await api.call('PATCH', `${widgets}/x?fieldManager=a`, {
+      raw: 'metadata: {labels: {__proto__: x}}',
+      contentType: 'application/apply-patch+yaml',
+    });
+    assert.deepEqual([applied.status, applied.body.message], [400, 'the key "__proto__" is not accepted']);
     assert.equal(({} as { polluted?: boolean }).polluted, undefined);
+  });
+
+  test('the value "__proto__" is a text like any other, in any format of a body', async () => {
+    const { api } = await withWidgets();
+    const any = { text: '__proto__', list: ['__proto__', '"__proto__"'], quoted: 'has "__proto__": in it' };
+    const made = await api.post(widgets, widget('text', { size: 1, any }));
+    assert.deepEqual([made.status, made.body.spec?.any], [201, any], made.text);
+    const patches = [
+      ['merge-patch+json', { spec: { any: { again: '__proto__' } } }],
+      ['json-patch+json', [{ op: 'add', path: '/spec/any/other', value: '__proto__' }]],
+    ] as const;
+    for (const [type, body] of patches) {
+      const { status, text } = await api.call('PATCH', `${widgets}/text`, { body, contentType: `application/${type}` });
+      assert.equal(status, 200, text);
+    }
+    const config = { data: { text: '__proto__' }, metadata: { name: 'text' } };
+    assert.equal((await api.post('/api/v1/namespaces/default/configmaps', config)).status, 201);
   });
 
   test('objects whose fields are called like methods of objects are stored as they are', async () => {

@@ -18,6 +18,36 @@ describe('JSON of requests', () => {
     );
   });
 
+  test('the key "__proto__" is refused by its field where keys have a meaning, and taken in what an agent gets', () => {
+    for (const [text, field] of [
+      ['{"metadata":{"labels":{"__proto__":"x"}}}', 'metadata.labels.__proto__'],
+      ['{"metadata":{"annotations":{"\\u005f_proto__":"x"}}}', 'metadata.annotations.__proto__'],
+      ['{"spec":{"agent":{"env":[{"__proto__":1}]}}}', 'spec.agent.env.0.__proto__'],
+      ['{"__proto__":1}', '__proto__'],
+    ] as const) {
+      assert.throws(
+        () => parseJson(text),
+        (error: unknown) => {
+          const { code, errors } = (error as Problem).toJSON();
+          assert.deepEqual([code, errors?.[0]?.field], ['Invalid', field]);
+          return true;
+        },
+      );
+    }
+    for (const text of [
+      '{"spec":{"input":{"__proto__":1}}}',
+      '{"spec":{"response":[{"__proto__":1}]}}',
+      '["__proto__"]',
+    ])
+      assert.equal(JSON.stringify(parseJson(text)), text);
+  });
+
+  test('a byte order mark is refused by its name, also before nothing', () => {
+    for (const text of ['\uFEFF{}', '\uFEFF', '\uFEFF  '])
+      assert.throws(() => parseJson(text), /begins with a byte order mark; send JSON in UTF-8 without one/);
+    assert.equal(parseJson(' \t\r\n'), undefined);
+  });
+
   test('text that is nested too deep is refused with the position; brackets in strings do not count', () => {
     const isTooDeep = (error: unknown) => {
       const { code, errors } = (error as Problem).toJSON();

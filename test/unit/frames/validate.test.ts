@@ -39,6 +39,14 @@ describe('messages from a pod', () => {
     );
   });
 
+  test('metadata keeps every key, also one that JavaScript reads as the prototype', () => {
+    const metadata = JSON.parse('{"__proto__":{"a":1},"b":2}');
+    const checked = validateFrame('result', { ...result, metadata });
+    assert.ok('message' in checked);
+    assert.equal(JSON.stringify((checked.message as { metadata?: object }).metadata), JSON.stringify(metadata));
+    assert.match(JSON.stringify(validateFrame('result', { ...result, metadata: [] })), /metadata: is not an object/);
+  });
+
   test('a file that was left out may have a name as long as any', () => {
     const named = (bytes: number) => {
       const leftOut = { count: 1, entries: [{ name: 'é'.repeat(bytes / 2), reason: 'Symlink' }] };

@@ -129,6 +129,7 @@ describe('the result of a turn', () => {
   });
   test('a key that API servers may refuse is refused', () => {
     assert.throws(() => parseJson('{"a":{"__proto__":1}}', 'the output', NONE), /the output has the key "__proto__"/);
+    assert.equal(parseJson('"__proto__"', 'the output', NONE), '__proto__');
   });
   test('metadata over 4 KiB is refused with the numbers, the output kept', () => {
     const ended = end({ result: envelope({ status: 'success', output: 1, metadata: { m: 'x'.repeat(4096) } }) });

@@ -1,18 +1,28 @@
 /** Bodies of requests: JSON in UTF-8, not compressed. */
+import { isUtf8 } from 'node:buffer';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { parseJson } from './json.ts';
 import { Problem } from './problems.ts';
 
 export function acceptJson(app: FastifyInstance): void {
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
+  app.addContentTypeParser('application/json', { parseAs: 'buffer' }, (request, body, done) => {
     try {
       checkCharset(request.headers['content-type']);
-      done(null, parseJson(body as string));
+      done(null, parseJson(utf8(body as Buffer)));
     } catch (error) {
       done(error as Error);
     }
   });
+}
+
+/** Returns the text of the bytes, or refuses them: a decoder would put U+FFFD in the place of what it cannot read. */
+function utf8(bytes: Buffer): string {
+  const text = bytes.toString('utf8');
+  if (isUtf8(bytes)) return text;
+  const at = Buffer.from(text).findIndex((byte, at) => byte !== bytes[at]);
+  const advice = 'send JSON in UTF-8, and bytes that are no text as base64 in a string';
+  throw new Problem('InvalidJson', `The body is not UTF-8 at byte ${at}: ${advice}.`);
 }
 
 /** Refuses a compressed body: it would be read as what it is not. */

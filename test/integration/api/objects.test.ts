@@ -792,6 +792,26 @@ describe('sessions and turns over HTTP', () => {
       }
     });
 
+    test('a body that is not UTF-8 is refused by its first wrong byte, and none of it is kept', async () => {
+      await create('bytes');
+      const path = `${SESSIONS}/bytes/turns`;
+      for (const wrong of [[0xff], [0xc3, 0x28], [0xe2, 0x82], [0xed, 0xa0, 0x80], [0xc0, 0xaf]]) {
+        const text = (...bytes: number[]) =>
+          Buffer.concat([Buffer.from('{"spec":{"input":"ä'), Buffer.from(bytes), Buffer.from('"}}')]);
+        const { status, problem } = await call('POST', path, { body: text(...wrong) });
+        assert.deepEqual([status, problem.code], [400, 'InvalidJson'], String(wrong));
+        assert.match(
+          problem.detail,
+          /^The body is not UTF-8 at byte 2[0-2]: send JSON in UTF-8, and bytes that are no/,
+        );
+      }
+      const marked = await call('POST', path, { body: Buffer.from('\uFEFF{}') });
+      assert.match(marked.problem.detail, /begins with a byte order mark/);
+      assert.deepEqual((await call('GET', path)).body.items, []);
+      const whole = await call('POST', path, { body: '{"spec":{"input":"ä\uFFFD😀"}}' });
+      assert.deepEqual([whole.status, whole.body.spec.input], [201, 'ä\uFFFD😀']);
+    });
+
     test('a list by parameters that the cluster cannot read names the parameter', async () => {
       await create('listed');
       for (const path of [SESSIONS, `${SESSIONS}/listed/turns`]) {

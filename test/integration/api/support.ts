@@ -214,7 +214,7 @@ export class ApiCluster {
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
         ...headers,
       },
-      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+      ...(body === undefined ? {} : { body: isRaw(body) ? body : JSON.stringify(body) }),
       ...(signal ? { signal } : {}),
     });
     const text = await answer.text();
@@ -223,3 +223,7 @@ export class ApiCluster {
     return { status: answer.status, headers: answer.headers, body: parsed, problem: parsed, text };
   }
 }
+
+/** A body that is sent as it is. */
+const isRaw = (body: unknown): body is string | Buffer<ArrayBuffer> =>
+  typeof body === 'string' || Buffer.isBuffer(body);

@@ -14,21 +14,12 @@ import {
 } from '../../core/resources/names.ts';
 import { type Destination, type HttpProxy, type Network, PROXY_ADDRESS } from '../../core/resources/network.ts';
 import type { LabelSelector } from '../../core/resources/schema.ts';
+import { METADATA_SERVICES } from './metadata-services.ts';
 
-/**
- * Metadata services that give credentials of the node or of a pod identity to any client: those of most clouds, of
- * Amazon ECS and EKS Pod Identity, and of Alibaba Cloud. Where Calico enforces policies on GKE, nodes pass
- * requests for the first address on to the second before Calico judges them. The whole link-local range would include
- * DNS caches.
- */
-const METADATA_IPV4 = [
-  '169.254.169.254/32',
-  '169.254.169.252/32',
-  '169.254.170.2/32',
-  '169.254.170.23/32',
-  '100.100.100.200/32',
-];
-const METADATA_IPV6 = ['fd00:ec2::254/128', 'fd00:ec2::23/128'];
+const isOf = (family: 4 | 6) => (address: string) => isIPv6(address) === (family === 6);
+const METADATA_ADDRESSES = METADATA_SERVICES.map(({ address }) => address);
+const METADATA_IPV4 = METADATA_ADDRESSES.filter(isOf(4)).map(hostRange);
+const METADATA_IPV6 = METADATA_ADDRESSES.filter(isOf(6)).map(hostRange);
 
 const DNS_PORTS: NonNullable<Rule['ports']> = [
   { port: 53, protocol: 'UDP' },
@@ -60,11 +51,13 @@ const OPEN: Rule = {
   ],
 };
 
-/**
- * Egress to the DNS server at the address of the metadata service, which is the only one of pods on GKE with Cloud DNS
- * (tektoncd/operator#4000). The metadata service has other ports.
- */
-const METADATA_DNS: Rule = { to: [{ ipBlock: { cidr: '169.254.169.254/32' } }], ports: DNS_PORTS };
+/** Egress to the DNS servers that have the address of a metadata service. The service itself has other ports. */
+const METADATA_DNS: Rule = {
+  to: METADATA_SERVICES.filter(({ hasDns }) => hasDns).map(({ address }) => ({
+    ipBlock: { cidr: hostRange(address) },
+  })),
+  ports: DNS_PORTS,
+};
 
 /**
  * Builds the NetworkPolicy for a class's pods in a namespace. It allows no ingress: attach and log go through the

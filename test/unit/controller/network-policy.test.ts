@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, test } from 'vitest';
+import { METADATA_SERVICES } from '../../../controller/network/metadata-services.ts';
 import { networkPolicy } from '../../../controller/network/policy.ts';
 import { proxyVariables } from '../../../controller/settings/proxy.ts';
 import { sessionClassSpec } from '../../../core/resources/sessionclass.ts';
+import { CHECKOUT } from '../../support/pages.ts';
 
 const specOf = (network: object | undefined, name = 'small') => {
   const { sandbox } = sessionClassSpec.parse({ sandbox: network ? { network } : {} });
@@ -54,7 +58,7 @@ describe('the NetworkPolicy of a class', () => {
     }
   });
 
-  test('Open is every address and pod but the metadata service of clouds, of whose address it is the DNS server alone', () => {
+  test('Open is every address and pod but the metadata services of clouds, of whose addresses it is the DNS servers alone', () => {
     assert.deepEqual(egress({ mode: 'Open' }), [
       {
         to: [
@@ -66,16 +70,47 @@ describe('the NetworkPolicy of a class', () => {
                 '169.254.169.252/32',
                 '169.254.170.2/32',
                 '169.254.170.23/32',
+                '168.63.129.16/32',
                 '100.100.100.200/32',
+                '169.254.0.23/32',
+                '169.254.42.42/32',
               ],
             },
           },
-          { ipBlock: { cidr: '::/0', except: ['fd00:ec2::254/128', 'fd00:ec2::23/128'] } },
+          {
+            ipBlock: {
+              cidr: '::/0',
+              except: [
+                'fd00:ec2::254/128',
+                'fd00:ec2::23/128',
+                'fd20:ce::254/128',
+                'fd00:42::42/128',
+                'fd00:c1::a9fe:a9fe/128',
+                'fd00:a9fe:a9fe::1/128',
+              ],
+            },
+          },
           { namespaceSelector: {} },
         ],
       },
-      { to: [{ ipBlock: { cidr: '169.254.169.254/32' } }], ports: DNS.ports },
+      {
+        to: [
+          { ipBlock: { cidr: '169.254.169.254/32' } },
+          { ipBlock: { cidr: '168.63.129.16/32' } },
+          { ipBlock: { cidr: 'fd20:ce::254/128' } },
+        ],
+        ports: DNS.ports,
+      },
     ]);
+  });
+
+  test('docs/network.md lists what Open excepts, and where DNS stays open', () => {
+    const page = readFileSync(join(CHECKOUT, 'docs/network.md'), 'utf8');
+    const rows = [...page.matchAll(/^\| `([\da-f.:]+)` \| (.+) \| (port 53)? *\|$/gm)];
+    assert.deepEqual(
+      rows.map(([, address, cloud, dns]) => ({ address, cloud, hasDns: dns !== undefined })),
+      METADATA_SERVICES,
+    );
   });
 
   test('an allow-list is its entries and, unless it says otherwise, the cluster’s DNS', () => {

@@ -227,6 +227,80 @@ export function accessContract(connect: Connect): void {
       assert.equal(who.body.status.userInfo.username, user());
     });
 
+    const self = (headers: Record<string, string | string[]>, as = {}) =>
+      bench.api.post('/apis/authentication.k8s.io/v1/selfsubjectreviews', {}, { headers, ...as });
+
+    test('an administrator acts as whom the Impersonate headers name, with that user’s rights alone', async () => {
+      const headers = { 'impersonate-user': user() };
+      assert.equal((await bench.api.get(bench.widgets, { headers })).status, 200);
+      const refused = await bench.api.get(`${bench.core}/secrets`, { headers });
+      assert.equal(refused.status, 403);
+      assert.match(refused.body.message, new RegExp(`User "${user()}" cannot list resource "secrets"`));
+      const alice = { 'impersonate-user': 'alice' };
+      assert.equal((await bench.api.get(bench.widgets, { headers: alice })).status, 403);
+      const question = { spec: widgets('list') };
+      const reviews = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
+      assert.equal((await bench.api.post(reviews, question, { headers: alice })).body.status.allowed, false);
+      assert.equal((await bench.api.post(reviews, question, { headers })).body.status.allowed, true);
+      const masters = { ...alice, 'impersonate-group': ['team', 'system:masters'] };
+      assert.equal((await bench.api.get(bench.widgets, { headers: masters })).status, 200);
+    });
+
+    test('an impersonated user has the groups, UID and extra fields of the headers, and the groups that everybody has', async () => {
+      const named = {
+        'impersonate-user': 'alice',
+        'impersonate-group': ['team', 'other'],
+        'impersonate-uid': 'u-1',
+        'impersonate-extra-example.com%2fscope': ['a', 'b'],
+      };
+      const { username, groups, uid, extra } = (await self(named)).body.status.userInfo;
+      assert.deepEqual([username, uid, extra], ['alice', 'u-1', { 'example.com/scope': ['a', 'b'] }]);
+      assert.deepEqual(groups, ['team', 'other', 'system:authenticated']);
+      const account = (await self({ 'impersonate-user': user() })).body.status.userInfo;
+      const own = ['system:serviceaccounts', `system:serviceaccounts:${bench.namespace}`, 'system:authenticated'];
+      assert.deepEqual(account.groups, own);
+    });
+
+    test('who lacks the verb impersonate acts as nobody else', async () => {
+      const as = { token };
+      for (const [headers, what] of [
+        [
+          { 'impersonate-user': 'alice' },
+          'users "alice" is forbidden: User "USER" cannot impersonate resource "users"',
+        ],
+        [
+          { 'impersonate-user': 'system:serviceaccount:default:default' },
+          'serviceaccounts "default" is forbidden: User "USER" cannot impersonate resource "serviceaccounts"',
+        ],
+      ] as const) {
+        const { status, body } = await self(headers, as);
+        assert.equal(status, 403);
+        assert.ok(body.message.startsWith(what.replace('USER', user())), body.message);
+      }
+      const role = { apiGroups: [''], resources: ['users'], resourceNames: ['alice'], verbs: ['impersonate'] };
+      const name = bench.name(`${bench.namespace}-actor`);
+      await bench.api.post(`${rbac}/clusterroles`, { metadata: { name }, rules: [role] });
+      await bench.api.post(`${rbac}/clusterrolebindings`, {
+        metadata: { name },
+        roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name },
+        subjects: [{ kind: 'ServiceAccount', name: account, namespace: bench.namespace }],
+      });
+      await eventually(async () => (await self({ 'impersonate-user': 'alice' }, as)).status === 201, {
+        what: 'the role is in effect',
+      });
+      assert.equal((await self({ 'impersonate-user': 'bob' }, as)).status, 403);
+      const grouped = await self({ 'impersonate-user': 'alice', 'impersonate-group': 'system:masters' }, as);
+      assert.equal(grouped.status, 403);
+      assert.match(grouped.body.message, /cannot impersonate resource "groups" in API group "" at the cluster scope/);
+      for (const kind of ['clusterrolebindings', 'clusterroles']) await bench.api.delete(`${rbac}/${kind}/${name}`);
+    });
+
+    test('groups to be impersonated without a user are refused, not ignored', async () => {
+      const { status, text } = await self({ 'impersonate-group': 'team' });
+      assert.equal(status, 500);
+      assert.match(text, /without impersonating a user/);
+    });
+
     test('a binding cannot be given another role', async () => {
       const { status, body } = await bench.api.patch(`${rbac}/namespaces/${bench.namespace}/rolebindings/reader`, {
         roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'cluster-admin' },

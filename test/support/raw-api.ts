@@ -25,6 +25,8 @@ export interface RawOptions {
   token?: string;
   /** Body that is sent unchanged. */
   raw?: Buffer | string;
+  /** Further headers. */
+  headers?: Record<string, string | string[]>;
 }
 
 export interface RawEvent {
@@ -77,12 +79,20 @@ export class RawApi {
     return this.#agent.destroy();
   }
 
-  #headers({ token = this.connection.token, accept = 'application/json', contentType, body, raw }: RawOptions) {
+  #headers({
+    token = this.connection.token,
+    accept = 'application/json',
+    contentType,
+    body,
+    raw,
+    headers,
+  }: RawOptions) {
     const type = contentType ?? (body === undefined && raw === undefined ? undefined : 'application/json');
     return {
       accept,
       ...(token ? { authorization: `Bearer ${token}` } : {}),
       ...(type === undefined ? {} : { 'content-type': type }),
+      ...headers,
     };
   }
 }

@@ -4,6 +4,7 @@ import { ApiError } from '../../../core/kube/errors.ts';
 import type { Logger } from '../../../core/runtime.ts';
 import type { AdmissionPolicies } from '../admission/policies.ts';
 import type { Authenticator } from '../auth/authenticate.ts';
+import { actingUser } from '../auth/impersonate.ts';
 import { type Attributes, denial, type Rbac } from '../auth/rbac.ts';
 import type { Review } from '../auth/reviews.ts';
 import { failure, forbidden, methodNotAllowed, unknownPath } from '../errors.ts';
@@ -83,7 +84,10 @@ export class Api {
 
   #admit(req: IncomingMessage): Admitted {
     const { authenticator, rbac, registry } = this.#parts;
-    const user = authenticator.authenticate(req.headers.authorization);
+    const authenticated = authenticator.authenticate(req.headers.authorization);
+    const user = actingUser(authenticated, req, (right) => {
+      if (!rbac.authorize(authenticated, right).allowed) throw refuse(authenticated, right);
+    });
     const url = new URL(req.url ?? '/', 'https://localhost');
     const request = parseResourcePath(url.pathname, registry.catalogue);
     const verb = verbOf(req.method ?? 'GET', request, url.searchParams);

@@ -268,6 +268,15 @@ describe('kubectl works with the embedded API server', () => {
     );
   });
 
+  test('--as acts with the rights of another user, and auth can-i --as tells them', async () => {
+    const asked = await kubectl(['auth', 'can-i', 'get', 'secrets', '--as', 'alice']);
+    assert.deepEqual([asked.code, asked.stdout.trim()], [1, 'no']);
+    const { code, stderr } = await kubectl(['get', 'secrets', '--as', 'alice']);
+    assert.equal(code, 1);
+    assert.match(stderr, /User "alice" cannot list resource "secrets" in API group "" in the namespace "default"/);
+    assert.equal(await ok(['auth', 'can-i', 'get', 'secrets', '--as', 'alice', '--as-group', 'system:masters']), 'yes');
+  });
+
   test('a namespace is made, used and deleted with what is in it', async () => {
     await ok(['create', 'namespace', 'short']);
     await eventually(async () => (await kubectl(['get', 'sa', 'default', '-n', 'short'])).code === 0);

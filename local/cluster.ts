@@ -16,6 +16,7 @@ import { LocalError, MARKER_HOME } from './leftovers.ts';
 import { installManifests } from './manifests.ts';
 import { freePort } from './ports.ts';
 import { Program, type ProgramSpec } from './program.ts';
+import { keepRotated } from './rotate.ts';
 
 /** Namespace of the service accounts of controller and API. */
 const SYSTEM_NAMESPACE = 'berth-system';
@@ -58,6 +59,7 @@ export class Cluster {
   readonly #programs: Program[] = [];
   #server: ApiServer | undefined;
   #kubeletStarted = false;
+  #stopRotation = () => {};
   readonly #failed = Promise.withResolvers<never>();
   /** Rejects when the cluster cannot continue. */
   readonly failed = this.#failed.promise;
@@ -74,6 +76,10 @@ export class Cluster {
   /** Resolves when everything is ready; `signal` aborts the start. `stop` must be called even after a rejection. */
   async start(signal: AbortSignal): Promise<ClusterState> {
     const home = this.#home;
+    this.#stopRotation = keepRotated(
+      ['local', 'controller', 'api'].map((name) => home.log(name)),
+      this.#deps,
+    );
     signal.addEventListener('abort', () => this.#stopPrograms(), { once: true });
     const last = home.ports();
     const port = this.#config.port || (last ? await freePort(last.port) : 0);
@@ -105,6 +111,7 @@ export class Cluster {
     await this.#stopPrograms();
     if (this.#kubeletStarted) await this.#kubelet.stop(POD_GRACE_MS);
     await this.#server?.close();
+    this.#stopRotation();
   }
 
   async #stopPrograms(): Promise<void> {

@@ -1,5 +1,6 @@
 /** Lock that the kernel holds for a process, and releases when the process ends for any reason. */
 
+import { chmodSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 
 /** SQLITE_BUSY: another connection holds the lock. */
@@ -28,6 +29,8 @@ export class KernelLock {
     const database = new DatabaseSync(path);
     try {
       database.exec('BEGIN EXCLUSIVE');
+      // Whoever can read the file can lock it. SQLite creates it as the umask says; to open it here would end the lock.
+      chmodSync(path, 0o600);
       return new KernelLock(database);
     } catch (error) {
       database.close();

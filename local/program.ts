@@ -1,7 +1,7 @@
 /** A program of the cluster as a child process: started, watched, restarted when it dies, stopped. */
 
 import { type ChildProcess, spawn } from 'node:child_process';
-import { closeSync, openSync, readFileSync, renameSync, statSync } from 'node:fs';
+import { closeSync, openSync, readFileSync, statSync } from 'node:fs';
 import { get } from 'node:http';
 import { type Clock, delay, type Logger } from '../core/runtime.ts';
 import { LocalError } from './leftovers.ts';
@@ -17,7 +17,6 @@ const READY_MS = 60_000;
 /** Attempts with another port: a free port may be taken by the time the program listens. */
 const PORTS = 5;
 const POLL_MS = 10;
-const MAX_LOG = 10 * 1024 * 1024;
 
 export interface Place {
   /** Environment variables that tell the program where to listen. */
@@ -57,9 +56,7 @@ export class Program {
    */
   async start(): Promise<void> {
     const { logPath, name } = this.#spec;
-    const size = statSync(logPath, { throwIfNoEntry: false })?.size ?? 0;
-    if (size > MAX_LOG) renameSync(logPath, `${logPath}.1`);
-    const offset = size > MAX_LOG ? 0 : size;
+    const offset = statSync(logPath, { throwIfNoEntry: false })?.size ?? 0;
     for (let left = PORTS; ; left--) {
       const prepared = await this.#spec.prepare();
       const { readyUrl: before } = this.#place;

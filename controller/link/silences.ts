@@ -26,18 +26,32 @@ export class Silences {
   readonly #clock: Pick<Clock, 'monotonic'>;
   /** Name of a node → the silences of its runners that owe an answer, by the object that stands for the runner. */
   readonly #nodes = new Map<string, Map<object, RunnerSilence>>();
+  /** Runner that owes an answer → the name of the node that it is listed under. */
+  readonly #listed = new Map<object, string>();
 
   constructor(clock: Pick<Clock, 'monotonic'>) {
     this.#clock = clock;
   }
 
-  /** Notes whether a runner of the node owes an answer. */
+  /**
+   * Notes whether a runner of the node owes an answer. The node of a pod may become known later than the attach is open: the runner is
+   * then no longer listed elsewhere. Runners whose node is not known, `''`, say nothing about each other and are not listed.
+   */
   update(node: string, runner: object, isSilent: boolean): void {
+    const listed = this.#listed.get(runner);
+    if (listed !== undefined && (listed !== node || !isSilent)) this.#remove(listed, runner);
+    if (!isSilent || node === '') return;
     const silences = this.#nodes.get(node) ?? new Map<object, RunnerSilence>();
-    if (!isSilent) silences.delete(runner);
-    else if (!silences.has(runner)) silences.set(runner, { since: this.#clock.monotonic() });
-    if (silences.size > 0) this.#nodes.set(node, silences);
-    else this.#nodes.delete(node);
+    if (!silences.has(runner)) silences.set(runner, { since: this.#clock.monotonic() });
+    this.#nodes.set(node, silences);
+    this.#listed.set(runner, node);
+  }
+
+  #remove(node: string, runner: object): void {
+    const silences = this.#nodes.get(node);
+    silences?.delete(runner);
+    if (silences?.size === 0) this.#nodes.delete(node);
+    this.#listed.delete(runner);
   }
 
   /** Notes that a runner of the node was heard; called before `update` with the silence that this ends. */

@@ -75,14 +75,18 @@ static void use_at_end(void) {
   say_usage();
 }
 
-/* Reaps every dead child. Returns 1 while any child is left, living or not yet dead. */
-static int reap(pid_t agent) {
+/*
+ * Reaps every dead child. Returns 1 while any child is left, living or not yet dead. `agent` is set to 0 once its end is reported:
+ * a process that began later may have the same pid.
+ */
+static int reap(pid_t *agent) {
   for (;;) {
     int status;
     pid_t pid = waitpid(-1, &status, WNOHANG | __WALL);
     if (pid < 0) return errno != ECHILD;
     if (pid == 0) return 1;
-    if (pid != agent) continue;
+    if (pid != *agent) continue;
+    *agent = 0;
     use_at_end();
     /*
      * The numbers of bytes tell the runner how much output to wait for: this report may overtake output that is still
@@ -200,7 +204,7 @@ int main(int argc, char *argv[]) {
   long long next = now_us() + wait * 1000LL;
 
   for (;;) {
-    int some = reap(agent.pid);
+    int some = reap(&agent.pid);
     if (some && killing) {
       signal_family(SIGSTOP); /* stop all of them first, or a process could fork between scan and kill */
       signal_family(SIGKILL);

@@ -111,12 +111,12 @@ export class Meter {
     const look = () => {
       this.#cancelLook = undefined;
       if (this.#living.size === 0) return;
+      // A reading that fails, as on a node short of open files, says nothing about the next.
       const now = memory.read();
-      if (!now) return;
-      const over = overrunOfPod(now);
+      const over = now && overrunOfPod(now);
       if (over) this.#end('memoryBytes', over);
-      const near = now.bytes * 2 > now.limit;
-      this.#cancelLook = clock.setTimer(Math.max(near ? CLOSE_LOOK_MS : LOOK_MS, now.restMs ?? 0), look);
+      const near = now && now.bytes * 2 > now.limit;
+      this.#cancelLook = clock.setTimer(Math.max(near ? CLOSE_LOOK_MS : LOOK_MS, now?.restMs ?? 0), look);
     };
     this.#cancelLook = clock.setTimer(CLOSE_LOOK_MS, look);
   }

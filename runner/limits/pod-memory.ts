@@ -15,7 +15,7 @@ export interface MemoryNow {
 
 /** Memory of the runner's own pod. */
 export interface PodMemory {
-  /** Returns undefined when there is no limit. */
+  /** Returns undefined when there is no limit, or when it cannot be read at the moment. */
   read(): MemoryNow | undefined;
   /** Number of processes that the kernel has killed because memory ran out. Absent where the kernel knows no limit. */
   oomKills?(): number | undefined;

@@ -70,6 +70,8 @@ class Kept implements Contained {
   #onGone!: () => void;
   readonly #cancelDeadline: () => void;
   #cancelWake = () => {};
+  /** The end of the program is reported. */
+  #isReaped = false;
   #isGone = false;
   #line = '';
   #listed: Survivor[] = [];
@@ -188,6 +190,7 @@ class Kept implements Contained {
       const step = first === 'limit' ? `limit ${fieldOf(rest[1] ?? '')}` : first;
       this.#onFail(new StartError(step, errnoName(Number(rest[0]))));
     } else if (word === 'exit' || word === 'signal') {
+      this.#isReaped = true;
       const [stdout = 0, stderr = 0] = rest.map(Number);
       this.written = { stdout, stderr };
       this.#onExit(word === 'exit' ? { code: value, signal: null } : { code: null, signal: signalName(value) });
@@ -203,7 +206,8 @@ class Kept implements Contained {
       this.overrun ??= outOfSight(errnoName(value));
       this.#onFail(new StartError('look', errnoName(value)));
     } else if (word === 'left') {
-      if (value !== this.pid) this.#listed.push({ pid: value, command: rest.join(' ') });
+      // A process that began after the program's end may have its pid.
+      if (value !== this.pid || this.#isReaped) this.#listed.push({ pid: value, command: rest.join(' ') });
     } else if (word === 'listed') {
       this.written = { stdout: value, stderr: Number(rest[0]) };
       this.#onListed.shift()?.(this.#listed);

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'vitest';
+import { KernelLock } from '../../../local/kernel-lock.ts';
 
 const HOME = join(import.meta.dirname, '..', '..', '..', 'local', 'home.ts');
 
@@ -28,6 +29,19 @@ async function untilSaid({ child, said }: ReturnType<typeof locker>): Promise<st
   if (!said()) await once(child.stdout!, 'data');
   return said();
 }
+
+test('the file of the lock is its user’s alone, also where an earlier release has made it', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'berth-lock-'));
+  const path = join(folder, 'guard.sqlite');
+  for (const mode of [undefined, 0o644]) {
+    if (mode !== undefined) chmodSync(path, mode);
+    const lock = KernelLock.take(path);
+    assert.equal(statSync(path).mode & 0o777, 0o600);
+    assert.equal(KernelLock.take(path), undefined, 'the lock is held');
+    lock?.release();
+  }
+  rmSync(folder, { recursive: true });
+});
 
 describe('the lock of the folder', { timeout: 60_000 }, () => {
   test('is not given to another while its holder lives, whatever its file says, and is free when the holder is killed', async (t) => {

@@ -11,6 +11,7 @@ import { overrunOfPod } from '../../../runner/limits/pod-memory.ts';
 import { keeperLimits } from '../../../runner/limits/rlimits.ts';
 import type { Contained } from '../../../runner/process/contained.ts';
 import { keeperStart } from '../../../runner/process/keeper.ts';
+import { VirtualClock } from '../../support/virtual-clock.ts';
 
 const KEEPER = fileURLToPath(new URL('../../../build/keeper', import.meta.url));
 const MiB = 2 ** 20;
@@ -89,6 +90,22 @@ test('a family that has told what it uses with the news of its start, and nothin
   } as unknown as Contained;
   await meter.wrap(async () => family)({ file: '', argv0: '', args: [], cwd: '', env: {} });
   assert.deepEqual([family.overrun?.code, kills], ['TooManyProcesses', 1]);
+});
+
+test('the memory of a pod is watched on after readings that failed', async () => {
+  const clock = new VirtualClock();
+  const readings = [{ bytes: 1, limit: 100 }, undefined, undefined, { bytes: 99, limit: 100 }];
+  const memory = { read: () => readings.shift() };
+  const meter = new Meter({ limits: { required: true }, memory, together: true, clock });
+  let kills = 0;
+  const family = {
+    usage: { cpuUs: 1, memoryBytes: 1, peakBytes: 1, processes: 1, mostProcesses: 1 },
+    ...{ overrun: undefined, onUsage: () => {}, kill: () => kills++ },
+    ...{ exited: new Promise(() => {}), gone: new Promise(() => {}) },
+  } as unknown as Contained;
+  await meter.wrap(async () => family)({ file: '', argv0: '', args: [], cwd: '', env: {} });
+  await clock.advance(1_000);
+  assert.deepEqual([family.overrun?.code, kills], ['MemoryLimit', 1]);
 });
 
 test('a pod is over its limit shortly before a kernel would kill', () => {

@@ -68,3 +68,21 @@ test('a runner that is heard owes nothing, and the next silence is another one',
   await clock.advance(10_000);
   assert.deepEqual(silences.of('node-1', first), { nodeSilent: false, nodeAnsweredAt: undefined });
 });
+
+test('a runner whose node becomes known after its attach was open keeps no node silent for ever', async () => {
+  const { clock, silences, first, second, third, heard } = setUp();
+  silences.update('', first, true);
+  await clock.advance(10_000);
+  assert.equal(silences.of('', second).nodeSilent, false, 'pods of nodes that are not known may be anywhere');
+  heard('node-1', first);
+  await clock.advance(60_000);
+  assert.equal(silences.of('', third).nodeSilent, false);
+  silences.update('node-1', first, true);
+  silences.update('node-2', first, true);
+  await clock.advance(5_000);
+  assert.deepEqual(
+    [silences.of('node-1', second).nodeSilent, silences.of('node-2', second).nodeSilent],
+    [false, true],
+    'a runner is on one node',
+  );
+});

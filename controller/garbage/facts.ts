@@ -2,16 +2,22 @@ import { tooDeepAt } from '../../core/depth.ts';
 import type { StoredTurn } from '../../core/resources/kinds.ts';
 import { jsonBytes, MAX_INPUT_BYTES } from '../../core/resources/limits.ts';
 import type { StateRef } from '../../core/resources/schema.ts';
+import type { TurnStatus } from '../../core/resources/turn.ts';
 import { isTerminal } from '../../core/resources/turn-phases.ts';
 
-/** Facts that garbage collection needs of a Turn, without its bodies. */
-export interface TurnFacts {
-  name: string;
-  uid: string;
-  resourceVersion: string;
+/** Whether a turn may need the state that it names. */
+export interface StateUse {
   /** Index of the turn; 0 when it has none. */
   index: number;
   ended: boolean;
+  stateRef: string | undefined;
+}
+
+/** Facts that garbage collection needs of a Turn, without its bodies. */
+export interface TurnFacts extends StateUse {
+  name: string;
+  uid: string;
+  resourceVersion: string;
   /** End of the turn, milliseconds since the epoch; 0 before. */
   endedAt: number;
   /** Bytes of the JSON of spec and status. */
@@ -21,7 +27,6 @@ export interface TurnFacts {
   /** Delivery to a runner, milliseconds since the epoch. */
   givenAt: number | undefined;
   state: StatePosition | undefined;
-  stateRef: string | undefined;
   /** Store keys of the turn's output, log and artifacts. */
   refs: string[];
 }
@@ -35,18 +40,20 @@ export function turnFacts({ metadata, spec, status = {} }: StoredTurn): TurnFact
     name: metadata.name,
     uid: metadata.uid,
     resourceVersion: metadata.resourceVersion,
-    index: status.index ?? 0,
-    ended: isTerminal(status.phase),
+    ...stateUse(status),
     endedAt: Date.parse(status.finishedAt ?? '') || 0,
     bytes: sizeOf({ spec, status }),
     incarnation: status.incarnation,
     givenAt: given === undefined ? undefined : Date.parse(given),
     state: status.state,
-    stateRef: status.state?.ref,
     refs: [status.outputRef, status.log?.ref, ...(status.artifacts ?? []).map(({ ref }) => ref)].filter(
       (ref) => ref !== undefined,
     ),
   };
+}
+
+export function stateUse({ index = 0, phase, state }: TurnStatus): StateUse {
+  return { index, ended: isTerminal(phase), stateRef: state?.ref };
 }
 
 /** Bytes of the JSON; a spec nested too deep to be measured counts as the largest input. */

@@ -5,10 +5,13 @@ import { maxQueuedTurns } from '../settings/queued-turns.ts';
 import { type HistoryLimits, retention } from '../settings/retention.ts';
 import type { CachedSession } from '../world/world.ts';
 import type { GarbageTools } from './context.ts';
+import { CountedStates } from './counted-states.ts';
 import { dueIn, type HistorySize, mayBeOver } from './pace.ts';
+import { MIN_AGE_MS } from './stored.ts';
 import { sweepApprovals } from './sweep-approvals.ts';
 import { sweepOrphans } from './sweep-orphans.ts';
 import { type Swept, sweepSession } from './sweep-session.ts';
+import { sweepStates } from './sweep-states.ts';
 
 export interface GarbageOptions extends Omit<GarbageTools, 'removals'> {
   random: Random;
@@ -25,12 +28,14 @@ const ORPHANS = '';
 /** Time between the first sweeps of two sessions after a start. */
 const STARTING_PACE_MS = 200;
 
-/** The last sweep of a session. */
+/** The last sweep of a session that read its turns. */
 interface Sweep {
   uid: string;
   signature: string;
   /** Monotonic milliseconds. */
   at: number;
+  /** Monotonic milliseconds at which the turns are to be read again, whatever happens until then. */
+  againAt?: number;
   left?: HistorySize;
 }
 
@@ -45,6 +50,7 @@ export class Garbage {
   readonly #options: GarbageOptions;
   readonly #queue: WorkQueue;
   readonly #sweeps = new Map<string, Sweep>();
+  readonly #states = new CountedStates();
   /** Key of the last Approval that the sweep of approvals reached. */
   #approvalsAfter: string | undefined;
 
@@ -94,9 +100,11 @@ export class Garbage {
     const session = this.#options.caches.session(namespace, name);
     if (!session) {
       this.#sweeps.delete(key);
+      this.#states.forget(key);
       this.#queue.forget(key);
       return;
     }
+    this.#sawStates(key, session);
     const last = this.#lastSweep(key, session);
     if (last?.signature === this.#signature(session) && !this.#hidesTurns(session)) return;
     const { left, at } = last ?? {};
@@ -104,29 +112,58 @@ export class Garbage {
     const dueMs =
       left && !this.#isQueueFull(session) ? dueIn(left, agoMs, countedBy(session), this.#limits(session)) : 0;
     this.#queue.addAfter(key, this.#jittered(Math.max(ms, dueMs)));
+    const statesMs = this.#states.dueIn(key, this.#options.clock.monotonic());
+    if (statesMs !== undefined) this.#queue.addAfter(key, Math.max(statesMs, this.#jittered(ms)));
+  }
+
+  #sawStates(key: string, { metadata, status = {} }: CachedSession): void {
+    this.#states.saw(key, metadata.uid, status, this.#options.clock.monotonic());
   }
 
   async #session(tools: GarbageTools, key: string, signal: AbortSignal): Promise<number | undefined> {
+    const { caches, clock } = this.#options;
     const { namespace, name } = refOf(key);
-    const session = this.#options.caches.session(namespace, name);
+    const session = caches.session(namespace, name);
     if (!session) return undefined;
+    this.#sawStates(key, session);
+    const settled = this.#states.settled(key, clock.monotonic());
     const limitsBefore = this.#limits(session);
-    const before = this.#lastSweep(key, session)?.left;
+    const last = this.#lastSweep(key, session);
+    const before = last?.left;
     const isKnown = before && !this.#hidesTurns(session) && !mayBeOver(before, countedBy(session), limitsBefore);
     const known = isKnown ? before : undefined;
+    if (last && known && clock.monotonic() < Math.min(last.at + MIN_AGE_MS, last.againAt ?? Number.POSITIVE_INFINITY)) {
+      if (await sweepStates(tools, session, settled, signal)) this.#states.removed(key, settled);
+      return this.#again(key, session);
+    }
     const hasAny = countedBy(session) > 0 || session.status?.state;
-    const swept: Swept = hasAny ? await sweepSession(tools, session, signal, known) : {};
+    const swept: Swept = hasAny ? await sweepSession(tools, session, settled, signal, known) : {};
     const { againMs, left, limits = limitsBefore } = swept;
+    if (swept.leavesStates) this.#states.leaves(key);
+    else this.#states.removed(key, settled);
     // The limits may have changed during the sweep, and change back before the next.
     const signature = this.#signature(session, limits);
-    const now = this.#options.caches.session(namespace, name);
-    if (now) {
-      const { uid } = session.metadata;
-      this.#sweeps.set(key, { uid, signature, at: this.#options.clock.monotonic(), ...(left ? { left } : {}) });
-      // Changes during this sweep were compared with the sweep before it.
-      if (this.#signature(now) !== signature) this.#later(key, this.#options.intervalMs);
-    }
-    return againMs === undefined ? undefined : Math.max(againMs, this.#jittered(this.#options.intervalMs));
+    const now = caches.session(namespace, name);
+    if (!now) return undefined;
+    const at = clock.monotonic();
+    const again = againMs === undefined ? {} : { againAt: at + againMs };
+    this.#sweeps.set(key, { uid: session.metadata.uid, signature, at, ...again, ...(left ? { left } : {}) });
+    // Changes during this sweep were compared with the sweep before it.
+    if (this.#signature(now) !== signature) this.#later(key, this.#options.intervalMs);
+    return this.#again(key, now);
+  }
+
+  /** Milliseconds until the session's next sweep; undefined if nothing is to be removed until it changes. */
+  #again(key: string, session: CachedSession): number | undefined {
+    const now = this.#options.clock.monotonic();
+    const last = this.#lastSweep(key, session);
+    const changed = last && last.signature !== this.#signature(session) ? [last.at + MIN_AGE_MS - now] : [];
+    const times = [
+      ...changed,
+      ...(last?.againAt === undefined ? [] : [last.againAt - now]),
+      ...[this.#states.dueIn(key, now)].filter((ms) => ms !== undefined),
+    ];
+    return times.length === 0 ? undefined : Math.max(Math.min(...times), this.#jittered(this.#options.intervalMs));
   }
 
   async #orphans(tools: GarbageTools, signal: AbortSignal): Promise<number> {

@@ -30,8 +30,8 @@ export function mayBeOver(left: HistorySize, counted: number, limits: HistoryLim
 }
 
 /**
- * Milliseconds until a changed session is worth a sweep, `agoMs` after the last one. Data stored since then must first
- * be as old as `MIN_AGE_MS`; so must data that was superseded since.
+ * Milliseconds until the turns of a changed session are worth reading, `agoMs` after the last time. Data stored since
+ * then must first be as old as `MIN_AGE_MS`.
  */
 export function dueIn(left: HistorySize, agoMs: number, counted: number, limits: HistoryLimits): number {
   return mayBeOver(left, counted, limits, SLACK) ? 0 : Math.max(0, MIN_AGE_MS - agoMs);

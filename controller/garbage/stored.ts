@@ -1,9 +1,12 @@
 import { storeKey } from '../../core/resources/names.ts';
 import type { SessionStatus } from '../../core/resources/session.ts';
 import type { StoredEntry } from '../../core/store/store.ts';
-import { isLater, type TurnFacts } from './facts.ts';
+import { isLater, type StateUse, type TurnFacts } from './facts.ts';
 
-/** Minimum age for removal; younger entries may belong to a write still in progress. */
+/**
+ * Minimum age for removal of what is no superseded state; younger entries may belong to a write still in progress.
+ * Superseded states go sooner: see `counted-states.ts`.
+ */
 export const MIN_AGE_MS = 3_600_000;
 /** Clock skew tolerated between a controller and the API server. */
 const SKEW_MS = 5 * 60_000;
@@ -24,7 +27,7 @@ export function isGarbage(entry: StoredEntry, status: SessionStatus, turns: Turn
  * Reports whether a state is superseded: the session's status has a later one. Until then the state may wait for its
  * commit, or for its copy into the status; afterwards nothing reads it, even where an ended turn still names it.
  */
-function isSuperseded(entry: StoredEntry, status: SessionStatus, turns: TurnFacts[]): boolean {
+export function isSuperseded(entry: StoredEntry, status: SessionStatus, turns: StateUse[]): boolean {
   const key = keyOf(entry);
   if (status.state?.ref === key || !isLater(status.state, entry)) return false;
   const counted = status.lastTurn?.index ?? 0;

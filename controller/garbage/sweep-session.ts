@@ -1,12 +1,11 @@
 import { isConflict, isNotFound } from '../../core/kube/errors.ts';
 import { eachPage } from '../../core/kube/pages.ts';
 import { sessions, turns } from '../../core/resources/kinds.ts';
-import type { SessionStatus } from '../../core/resources/session.ts';
 import type { StoredEntry } from '../../core/store/store.ts';
 import { type HistoryLimits, retention } from '../settings/retention.ts';
 import type { CachedSession } from '../world/world.ts';
 import { type GarbageTools, MAX_REMOVALS, surelyNow } from './context.ts';
-import { type TurnFacts, turnFacts } from './facts.ts';
+import { isLater, type StatePosition, type TurnFacts, turnFacts } from './facts.ts';
 import { overHistory } from './history.ts';
 import type { HistorySize } from './pace.ts';
 import { isGarbage, MIN_AGE_MS } from './stored.ts';
@@ -19,6 +18,8 @@ const LOOK_AGAIN_MS = 6 * 3_600_000;
 export interface Swept {
   /** Milliseconds until the next sweep, if something is to be removed later or may be. */
   againMs?: number;
+  /** True if states that are superseded stay for a while. */
+  leavesStates?: boolean;
   /** History that is left; undefined for a session that is gone. */
   left?: HistorySize;
   /** Limits that the history was held to; undefined where it was not read. */
@@ -28,11 +29,12 @@ export interface Swept {
 /**
  * Removes one session's history beyond its limits, and its stored data that is no longer needed. After an interruption
  * the next sweep finds the rest: no turn names what a removed turn had stored. `known`: the history where it is known
- * to be within its limits; it is read again only if something is stored.
+ * to be within its limits; it is read again only if something is stored. `settled`: a state whose count is a minute old.
  */
 export async function sweepSession(
   tools: GarbageTools,
   session: CachedSession,
+  settled: StatePosition | undefined,
   signal: AbortSignal,
   known?: HistorySize,
 ): Promise<Swept> {
@@ -54,11 +56,18 @@ export async function sweepSession(
   const over = overHistory(facts, status, history);
   const removed = await removeTurns(tools, session, over.slice(0, MAX_REMOVALS), signal);
   const present = facts.filter((turn) => !removed.has(turn));
-  const later = await removeStored(tools, session, stored, status, present, signal);
+  const garbage = stored.filter((entry) => isGarbage(entry, status, present));
+  const later = await removeStored(tools, session, { stored, garbage, settled }, signal);
   const againMs = over.length > MAX_REMOVALS ? 1 : later;
+  const leavesStates = garbage.some((entry) => entry.kind === 'State' && !isLater(settled, entry));
   // A turn that ended between the two reads is in the later status but not in the facts; the earlier one counts.
   const counted = session.status?.turns?.total ?? 0;
-  return { left: leftOf(present, counted), limits: history, ...(againMs === undefined ? {} : { againMs }) };
+  return {
+    left: leftOf(present, counted),
+    limits: history,
+    leavesStates,
+    ...(againMs === undefined ? {} : { againMs }),
+  };
 }
 
 function leftOf(facts: TurnFacts[], counted: number): HistorySize {
@@ -102,18 +111,18 @@ async function removeTurns(
   return removed;
 }
 
+/** Resolves with the milliseconds until something else is to be removed, without superseded states. */
 async function removeStored(
   tools: GarbageTools,
   session: CachedSession,
-  stored: StoredEntry[],
-  status: SessionStatus,
-  facts: TurnFacts[],
+  { stored, garbage, settled }: { stored: StoredEntry[]; garbage: StoredEntry[]; settled: StatePosition | undefined },
   signal: AbortSignal,
 ): Promise<number | undefined> {
   const { store, log } = tools;
-  const garbage = stored.filter((entry) => isGarbage(entry, status, facts));
   const now = surelyNow(tools);
-  const old = garbage.filter(({ createdAt }) => createdAt + MIN_AGE_MS <= now);
+  const old = garbage.filter((entry) =>
+    entry.kind === 'State' ? isLater(settled, entry) : entry.createdAt + MIN_AGE_MS <= now,
+  );
   for (const entry of old.slice(0, MAX_REMOVALS)) {
     signal.throwIfAborted();
     await store.delete({ ...entry, kind: entry.kind ?? 'State' }, tools.removals);
@@ -121,8 +130,9 @@ async function removeStored(
   const { metadata } = session;
   if (old.length > 0) log.info({ session: metadata.name, uid: metadata.uid, blobs: old.length }, 'blobs removed');
   if (old.length > MAX_REMOVALS) return 1;
-  const young = garbage.filter((entry) => !old.includes(entry)).map(({ createdAt }) => createdAt + MIN_AGE_MS - now);
+  const others = garbage.filter(({ kind }) => kind !== 'State');
+  const young = others.filter((entry) => !old.includes(entry)).map(({ createdAt }) => createdAt + MIN_AGE_MS - now);
   if (young.length > 0) return Math.max(1, Math.min(...young));
-  const ofTurns = (entries: StoredEntry[]) => entries.filter(({ kind }) => kind !== 'State').length;
-  return ofTurns(stored) > ofTurns(garbage) ? LOOK_AGAIN_MS : undefined;
+  const ofTurns = stored.filter(({ kind }) => kind !== 'State').length;
+  return ofTurns > others.length ? LOOK_AGAIN_MS : undefined;
 }

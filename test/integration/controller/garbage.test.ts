@@ -3,9 +3,12 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, test } from 'vitest';
 import { type Caches, informerCaches } from '../../../controller/caches/caches.ts';
 import type { GarbageTools } from '../../../controller/garbage/context.ts';
+import type { StatePosition } from '../../../controller/garbage/facts.ts';
 import { sweepApprovals } from '../../../controller/garbage/sweep-approvals.ts';
 import { sweepOrphans } from '../../../controller/garbage/sweep-orphans.ts';
 import { sweepSession } from '../../../controller/garbage/sweep-session.ts';
+import { sweepStates } from '../../../controller/garbage/sweep-states.ts';
+import type { CachedSession } from '../../../controller/world/world.ts';
 import { KubeClient } from '../../../core/kube/client.ts';
 import { isNotFound } from '../../../core/kube/errors.ts';
 import { pods } from '../../../core/kube/resources.ts';
@@ -146,10 +149,10 @@ describe('garbage collection', () => {
     (await berth.admin.list(turns, { namespace, fieldSelector: `spec.session=${name}` })).items
       .map(({ metadata }) => metadata.name)
       .sort();
-  const sweep = (tools: GarbageTools, name: string) => {
+  const sweep = (tools: GarbageTools, name: string, settled?: StatePosition) => {
     const cached = caches.session(namespace, name);
     assert.ok(cached);
-    return sweepSession(tools, cached, never);
+    return sweepSession(tools, cached, settled, never);
   };
 
   test('turns over the history limit go with what they have stored, the oldest first', async () => {
@@ -180,20 +183,25 @@ describe('garbage collection', () => {
     assert.deepEqual(await seqs(owner), []);
   });
 
-  test('a superseded state goes when it is an hour old, by both clocks, and not before', async () => {
-    const owner = await session('states');
-    const first = await put(owner, 'State', 5);
-    const second = await put(owner, 'State', 9);
-    await turn(owner, 'states-1', ended(1, { state: state(first, 5) }));
-    await turn(owner, 'states-2', ended(2, { state: state(second, 9) }));
-    await status(owner, { ...counted(2), state: state(second, 9) });
-    const { againMs } = await sweep(later(0), 'states');
-    assert.ok(againMs && againMs > HOUR - 60_000 && againMs <= HOUR, String(againMs));
-    await sweep(later(2 * HOUR, 0), 'states');
-    await sweep(later(0, 2 * HOUR), 'states');
-    assert.deepEqual(await seqs(owner), [5, 9]);
-    assert.equal((await sweep(later(2 * HOUR), 'states')).againMs, undefined);
-    assert.deepEqual(await seqs(owner), [9]);
+  test('a superseded state goes once the later one has been counted for a while, by whichever sweep, and not before', async () => {
+    for (const name of ['states', 'states-only']) {
+      const owner = await session(name);
+      const first = await put(owner, 'State', 5);
+      const second = await put(owner, 'State', 9);
+      await turn(owner, `${name}-1`, ended(1, { state: state(first, 5) }));
+      await turn(owner, `${name}-2`, ended(2, { state: state(second, 9) }));
+      await status(owner, { ...counted(2), state: state(second, 9) });
+      assert.equal((await sweep(later(2 * HOUR), name, { incarnation: 1, seq: 5 })).leavesStates, true);
+      assert.deepEqual(await seqs(owner), [5, 9]);
+      const settled = { incarnation: 1, seq: 9 };
+      if (name === 'states') assert.equal((await sweep(later(0), name, settled)).leavesStates, false);
+      else
+        assert.equal(
+          await sweepStates(later(0), caches.session(namespace, name) as CachedSession, settled, never),
+          true,
+        );
+      assert.deepEqual(await seqs(owner), [9]);
+    }
   });
 
   test('objects that an unfinished commit has stored stay, at whatever moment of the commit the sweep comes', async () => {
@@ -229,7 +237,7 @@ describe('garbage collection', () => {
     await sweep(tools, 'commit');
     assert.deepEqual(await seqs(owner), [5, 18, 19, 20]);
     await status(owner, { incarnation: 1, ...counted(2), state: state(next, 19) });
-    await sweep(later(3 * HOUR), 'commit');
+    await sweep(later(3 * HOUR), 'commit', { incarnation: 1, seq: 19 });
     assert.deepEqual(await seqs(owner), [18, 19, 20]);
   });
 
@@ -258,7 +266,7 @@ describe('garbage collection', () => {
       ),
     );
     await status(await session('replaced'), { ...counted(2) });
-    await sweepSession(later(2 * HOUR), cached, never);
+    await sweepSession(later(2 * HOUR), cached, undefined, never);
     assert.deepEqual(await turnsOf('replaced'), ['replaced-1', 'replaced-2']);
     assert.deepEqual(await seqs(first), [3]);
   });

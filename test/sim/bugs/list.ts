@@ -285,6 +285,35 @@ import { sessionPod } from '../pod/pod.ts';`,
     focus: { rates: { slow: 0.2 } },
   },
   {
+    name: 'a state swept as soon as it is superseded',
+    edits: [
+      {
+        file: 'controller/garbage/counted-states.ts',
+        find: 'export const SUPERSEDED_MS = 60_000;',
+        replace: 'export const SUPERSEDED_MS = 5000;',
+      },
+    ],
+    caughtBy: ['kept a while'],
+    within: 200,
+  },
+  {
+    name: 'a state swept before the later one is counted',
+    edits: [
+      {
+        file: 'controller/garbage/sweep-states.ts',
+        find: "entry.kind === 'State' && isLater(settled, entry)",
+        replace: "entry.kind === 'State'",
+      },
+      {
+        file: 'controller/garbage/stored.ts',
+        find: 'status.state?.ref === key || !isLater(status.state, entry)',
+        replace: 'status.state?.ref === key',
+      },
+    ],
+    caughtBy: ['forward', 'is true', 'goes on', 'kept while named', 'kept a while'],
+    within: 200,
+  },
+  {
     name: 'decision delivered twice',
     edits: [
       {

@@ -1,15 +1,18 @@
 import { parseDuration } from '../../../core/resources/duration.ts';
-import { type StoredBlob, sessions, turns } from '../../../core/resources/kinds.ts';
+import { type StoredBlob, type StoredSession, sessions, turns } from '../../../core/resources/kinds.ts';
+import type { StateRef } from '../../../core/resources/schema.ts';
 import { isTerminal } from '../../../core/resources/turn-phases.ts';
 import type { ControllerCall } from '../observer.ts';
 import { CLOCK_MS } from './clocks.ts';
-import { BLOBS } from './facts.ts';
+import { BLOBS, SESSIONS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
 import { LiveReads } from './live-reads.ts';
 import { isLater } from './states.ts';
 
 /** Minimum age at which a blob may be removed. A younger one may belong to a commit that is under way. */
 const MIN_AGE_MS = 3_600_000;
+/** Minimum time for which a state is kept after its session's status has got a later one. */
+const SUPERSEDED_MS = 60_000;
 
 /** A turn of the history is removed only when it has ended, is counted, and its state is in the session's status. */
 export const history: MakeInvariant = (facts) => ({
@@ -76,14 +79,31 @@ export const expired: MakeInvariant = (facts) => {
   };
 };
 
-/** A blob of an existing session is kept for a minimum time, whether an object names it or not. */
-export const keptAWhile: MakeInvariant = (facts) => ({
-  committed({ storage, type, object }) {
-    if (storage !== BLOBS || type !== 'DELETED') return;
-    const { metadata, spec } = object as unknown as StoredBlob;
-    const session = facts.session(spec.sessionUID);
-    const age = facts.server.clock.now() - Date.parse(metadata.creationTimestamp) + CLOCK_MS;
-    if (session && !session.metadata.deletionTimestamp && age < MIN_AGE_MS)
-      facts.fail('kept a while', `blob ${metadata.name} was deleted when it was ${age} ms old`);
-  },
-});
+/**
+ * A blob of an existing session is kept for a minimum time, whether an object names it or not; a state until a minute after
+ * a later one was counted.
+ */
+export const keptAWhile: MakeInvariant = (facts) => {
+  const counted = new Map<string, { state: StateRef; at: number }[]>();
+  const { clock } = facts.server;
+  return {
+    committed({ storage, type, object }) {
+      const { uid } = object.metadata;
+      if (storage === SESSIONS && uid) {
+        const { state } = (object as unknown as StoredSession).status ?? {};
+        const before = counted.get(uid) ?? [];
+        if (state && isLater(state, before.at(-1)?.state)) counted.set(uid, [...before, { state, at: clock.now() }]);
+      }
+      if (storage !== BLOBS || type !== 'DELETED') return;
+      const { metadata, spec } = object as unknown as StoredBlob;
+      const session = facts.session(spec.sessionUID);
+      if (!session || session.metadata.deletionTimestamp) return;
+      const entry = spec as unknown as StateRef;
+      const at = spec.kind === 'State' && counted.get(spec.sessionUID)?.find(({ state }) => isLater(state, entry))?.at;
+      const since = at === false || at === undefined ? Date.parse(metadata.creationTimestamp) : at;
+      const age = clock.now() - since + (at ? 0 : CLOCK_MS);
+      if (age < (at ? SUPERSEDED_MS : MIN_AGE_MS))
+        facts.fail('kept a while', `${spec.kind} ${metadata.name} was deleted after ${age} ms`);
+    },
+  };
+};

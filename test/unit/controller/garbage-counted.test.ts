@@ -29,6 +29,7 @@ test('a turn that ends while a sweep reads the turns is not counted as one that 
   const { left } = await sweepSession(
     tools as unknown as GarbageTools,
     session as CachedSession,
+    undefined,
     AbortSignal.timeout(9_000),
   );
   assert.deepEqual([left?.turns, left?.counted], [4, 4]);

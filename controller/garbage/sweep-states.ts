@@ -1,0 +1,36 @@
+import { isNotFound } from '../../core/kube/errors.ts';
+import { sessions } from '../../core/resources/kinds.ts';
+import type { CachedSession } from '../world/world.ts';
+import { type GarbageTools, MAX_REMOVALS } from './context.ts';
+import { isLater, type StatePosition, stateUse } from './facts.ts';
+import { isSuperseded } from './stored.ts';
+
+/**
+ * Removes the stored states of a session that `settled` has superseded, without reading its turns: no turn that the
+ * caches lack, because it is counted, needs a state that is not the session's. Resolves with whether none is left.
+ */
+export async function sweepStates(
+  { api, caches, store, log, removals }: GarbageTools,
+  session: CachedSession,
+  settled: StatePosition | undefined,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const { namespace, name, uid } = session.metadata;
+  if (!settled) return false;
+  const stored = await store.list({ namespace, sessionUID: uid }, signal);
+  const before = stored.filter((entry) => entry.kind === 'State' && isLater(settled, entry));
+  if (before.length === 0) return true;
+  const live = await api.get(sessions, { namespace, name }, { signal }).catch((error) => {
+    if (isNotFound(error)) return undefined;
+    throw error;
+  });
+  if (live?.metadata.uid !== uid || live.metadata.deletionTimestamp) return true;
+  const uses = caches.turnsNaming(namespace, name).map(({ status }) => stateUse(status));
+  const old = before.filter((entry) => isSuperseded(entry, live.status ?? {}, uses));
+  for (const { sessionUID, incarnation, seq } of old.slice(0, MAX_REMOVALS)) {
+    signal.throwIfAborted();
+    await store.delete({ namespace, sessionUID, incarnation, seq, kind: 'State' }, removals);
+  }
+  if (old.length > 0) log.info({ session: name, uid, blobs: old.length }, 'superseded states removed');
+  return old.length <= MAX_REMOVALS;
+}

@@ -1,6 +1,8 @@
 import * as z from 'zod';
 import { parseDuration } from '../core/resources/duration.ts';
-import { duration } from '../core/resources/schema.ts';
+import { MAX_ARTIFACT_BYTES } from '../core/resources/limits.ts';
+import { parseQuantity } from '../core/resources/quantity.ts';
+import { duration, quantity } from '../core/resources/schema.ts';
 
 const list = (fallback: string) =>
   z
@@ -38,10 +40,18 @@ export const apiConfig = z
      */
     BERTH_API_MAX_STREAMS: count(128),
     /**
-     * Maximum concurrent requests for the output or log of a turn or for an artifact, each of which is in memory as a whole
-     * until the client has taken it; further ones are answered 503.
+     * Maximum concurrent requests for the output or log of a turn or for an artifact; further ones are answered 503.
      */
     BERTH_API_MAX_CONTENTS: count(64),
+    /**
+     * Maximum bytes in memory for the bodies of requests, for outputs, logs and artifacts until the client has taken them,
+     * and for lists; further requests are answered 503. The program takes about twice as much beside what it needs for
+     * itself, so the pod's limit of memory must leave room for that.
+     */
+    BERTH_API_MAX_BYTES: quantity()
+      .default('96Mi')
+      .transform(parseQuantity)
+      .refine((bytes) => bytes >= MAX_ARTIFACT_BYTES, 'must be at least 16Mi, which one artifact may have'),
     /** Percentage of each of these maximums that one caller may take; further requests of it are answered 429. */
     BERTH_API_CALLER_SHARE: count(25).refine((percent) => percent <= 100, 'must be at most 100'),
     /** Requests per second of one caller; further ones are answered 429. */

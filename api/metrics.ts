@@ -18,6 +18,8 @@ export class ApiMetrics {
   readonly onRequest: NonNullable<KubeClientOptions['onRequest']>;
   /** Slots in use, by the kind of request; read whenever the metrics are. */
   openRequests: () => { kind: string; used: number }[] = () => [];
+  /** Bytes of bodies, contents and lists in memory; read whenever the metrics are. */
+  heldBytes: () => number = () => 0;
   /** End of the validity of the certificate in use, milliseconds since the epoch; undefined without TLS. */
   certificateEnd: number | undefined;
   readonly #requests: Counter<'method' | 'route' | 'code'>;
@@ -67,6 +69,14 @@ export class ApiMetrics {
       registers,
       collect() {
         for (const { kind, used } of metrics.openRequests()) this.set({ kind }, used);
+      },
+    });
+    new Gauge({
+      name: 'berth_http_held_bytes',
+      help: 'Bytes in memory for the bodies of requests, for outputs, logs and artifacts that are being sent, and for lists.',
+      registers,
+      collect() {
+        this.set(metrics.heldBytes());
       },
     });
     new Gauge({

@@ -1,46 +1,58 @@
 /** Outputs and logs from the Turn itself or from the store. */
 import type { StoredTurn } from '../core/resources/kinds.ts';
+import { MAX_ARTIFACT_BYTES, MAX_OUTPUT_BYTES } from '../core/resources/limits.ts';
 import { parseStoreKey } from '../core/resources/names.ts';
 import { isTerminal } from '../core/resources/turn-phases.ts';
 import { readStored } from '../core/store/read.ts';
 import { Problem } from './problems.ts';
 import type { Call, Services } from './route.ts';
 
-type Reader = Pick<Call, 'caller' | 'signal'>;
+type Reader = Pick<Call, 'caller' | 'memory' | 'signal'>;
 
-/** Returns the whole output as JSON text. Rejects with a Problem. */
-export async function outputText(turn: StoredTurn, reader: Reader, services: Services): Promise<string> {
+/** Returns the whole output as JSON. Rejects with a Problem. */
+export async function outputJson(turn: StoredTurn, reader: Reader, services: Services): Promise<Buffer> {
   const { name } = turn.metadata;
-  const { phase, output, outputRef, error } = turn.status ?? {};
-  if (output !== undefined) return JSON.stringify(output);
-  if (outputRef !== undefined) return (await stored(turn, 'Output', outputRef, reader, services)).toString();
+  const { phase, output, outputRef, outputBytes = MAX_OUTPUT_BYTES, error } = turn.status ?? {};
+  if (output !== undefined) return Buffer.from(JSON.stringify(output));
+  if (outputRef !== undefined) {
+    return stored(turn, { kind: 'Output', ref: outputRef, bytes: outputBytes }, reader, services);
+  }
   if (!isTerminal(phase)) throw notFinished(turn);
   const why = error ? `: ${error.code}: ${error.message}` : '.';
   throw new Problem('NoOutput', `Turn "${name}" ended as ${phase} without output${why}`);
 }
 
-/** Returns the kept text of the log. Rejects with a Problem. */
-export async function logText(turn: StoredTurn, reader: Reader, services: Services): Promise<string> {
+/** Returns the kept text of the log in UTF-8. Rejects with a Problem. */
+export async function logText(turn: StoredTurn, reader: Reader, services: Services): Promise<Buffer> {
   const { phase, log } = turn.status ?? {};
-  if (log?.inline !== undefined) return log.inline;
-  if (log?.ref !== undefined) return (await stored(turn, 'Log', log.ref, reader, services)).toString();
+  if (log?.inline !== undefined) return Buffer.from(log.inline);
+  if (log?.ref !== undefined) {
+    return stored(turn, { kind: 'Log', ref: log.ref, bytes: log.bytes }, reader, services);
+  }
   if (!isTerminal(phase)) throw notFinished(turn);
   throw new Problem('NoLog', `Turn "${turn.metadata.name}" ended as ${phase} without a log.`);
 }
 
-/** Reads stored content with the caller's right to read Blobs, as kubectl would. */
+/** Bytes of the largest content that is stored for a turn. */
+const MOST = MAX_ARTIFACT_BYTES;
+
+/** Reads stored content with the caller's right to read Blobs, as kubectl would. `bytes`: its size as the turn has it. */
 async function stored(
   turn: StoredTurn,
-  kind: 'Output' | 'Log',
-  ref: string,
-  { caller, signal }: Reader,
+  { kind, ref, bytes }: { kind: 'Output' | 'Log'; ref: string; bytes: number },
+  { caller, memory, signal }: Reader,
   { api, access }: Services,
 ): Promise<Buffer> {
   const namespace = turn.metadata.namespace;
   const key = parseStoreKey(ref);
   if (!key) throw new Problem('StoredDataMissing', `Turn "${turn.metadata.name}" refers to "${ref}", which is no key.`);
   await access.authorize(caller, { verb: 'get', resource: 'blobs', namespace });
-  return readStored(api, { ...key, namespace, kind }, signal);
+  const expected = Math.min(bytes, MOST);
+  memory.hold(expected);
+  const content = await readStored(api, { ...key, namespace, kind }, signal, 0, MOST);
+  // A turn may say less: the size of a log is that before its secrets were hidden.
+  if (content.length > expected) memory.hold(content.length - expected);
+  return content;
 }
 
 /** Problem with a turn whose results are asked for before its end. */

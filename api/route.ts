@@ -4,7 +4,7 @@ import type * as z from 'zod';
 import type { KubeApi } from '../core/kube/types.ts';
 import type { Clock, Random } from '../core/runtime.ts';
 import type { Access, Caller, Right } from './auth/access.ts';
-import type { Hold } from './limits/limits.ts';
+import type { CallMemory, Hold } from './limits/limits.ts';
 import type { SharedLogs } from './shared-logs.ts';
 import type { Waits } from './waits.ts';
 import type { WatchedNamespaces } from './watched-namespaces.ts';
@@ -32,6 +32,8 @@ export interface Call<P = unknown, Q = unknown, B = unknown> {
   lastEventId: string | undefined;
   /** All headers of the request, by their names in lower case. */
   headers: IncomingHttpHeaders;
+  /** What the request may hold in memory until its answer has been sent, its body included. */
+  memory: CallMemory;
   /** Aborts when the client has gone or the server stops; for reads and waits, not for writes. */
   signal: AbortSignal;
 }

@@ -23,7 +23,13 @@ export const artifactParams = turnParams.extend({
 
 export const noQuery = z.strictObject({});
 export const listQuery = z.strictObject({
-  limit: z.coerce.number().int().min(1).max(MAX_PAGE).default(MAX_PAGE).describe('Objects on a page.'),
+  limit: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(MAX_PAGE)
+    .default(MAX_PAGE)
+    .describe('Most objects on a page. It has fewer where they are large: continue says whether there are more.'),
   continue: z.string().max(4096).optional().describe('Token from the previous page.'),
   labelSelector: z.string().max(4096).optional().describe('Label selector as for kubectl, for example team=blue.'),
 });

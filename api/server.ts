@@ -11,7 +11,7 @@ import { acceptJson, checkEncoding } from './body.ts';
 import type { ApiConfig } from './config.ts';
 import { invalid, toProblem } from './errors.ts';
 import { checkHead, httpServer, ParserErrors } from './http-server.ts';
-import { Limits } from './limits/limits.ts';
+import { type CallMemory, Limits } from './limits/limits.ts';
 import { ApiMetrics } from './metrics.ts';
 import { openApiDocument } from './openapi.ts';
 import { Pages } from './pages.ts';
@@ -39,6 +39,8 @@ export interface ServerOptions {
 }
 
 const BODY_LIMIT = 1024 * 1024;
+/** Copies of a body in memory while its request is handled: the text, what was parsed, checked, and sent to the cluster. */
+const BODY_COPIES = 4;
 /** Newest lines of a session's pod that are kept for those who follow it, bytes. */
 const LOG_BYTES = 1024 * 1024;
 /** Status in the metrics for a client that left before its answer began, as proxies write it. */
@@ -60,6 +62,7 @@ export function buildServer(options: ServerOptions): FastifyInstance<Server> {
   const logs = new SharedLogs({ clock, most: config.BERTH_API_MAX_STREAMS, bytes: LOG_BYTES });
   const services: Services = { api, access, clock, random, waits: new Waits(api, clock), watched, logs };
   const callers = new WeakMap<FastifyRequest, Caller>();
+  const memories = new WeakMap<FastifyRequest, CallMemory>();
   let isStopping = false;
   let draining: NodeJS.Timeout | undefined;
   const underWay = new Set<AbortController>();
@@ -183,6 +186,10 @@ export function buildServer(options: ServerOptions): FastifyInstance<Server> {
         const params = checked('InvalidParameter', route.params, request.params) as Record<string, string>;
         await authorize(caller, route, params);
         checkServed(params.namespace as string, config.BERTH_NAMESPACES);
+        const memory = limits.memory(caller.username);
+        onceClosed(reply, memory.free);
+        memories.set(request, memory);
+        if (route.body) memory.hold(BODY_COPIES * bodyBytes(request));
       },
       handler: async (request, reply) => {
         const caller = callers.get(request) as Caller;
@@ -200,6 +207,7 @@ export function buildServer(options: ServerOptions): FastifyInstance<Server> {
           key: route.creates && keyOf(request),
           lastEventId: request.headers['last-event-id']?.toString(),
           headers: request.headers,
+          memory: memories.get(request) as CallMemory,
           signal: ended.signal,
         };
         const hold = route.holds?.(call);
@@ -217,6 +225,12 @@ export function buildServer(options: ServerOptions): FastifyInstance<Server> {
     });
   }
   return app;
+}
+
+/** Bytes that the body of a request can have, before it is read. */
+function bodyBytes({ headers }: FastifyRequest): number {
+  const length = Number(headers['content-length'] ?? (headers['transfer-encoding'] === undefined ? 0 : BODY_LIMIT));
+  return Math.min(BODY_LIMIT, length || 0);
 }
 
 /** Calls `fn` once the answer is over: sent, or its client has gone. */

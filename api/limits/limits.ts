@@ -2,10 +2,13 @@
  * Limits of the API as a whole, and the share of them that one caller may take. Each replica counts for itself. The
  * metrics name the limit and never the caller, whose names are without number.
  */
+
+import { MAX_ARTIFACT_BYTES } from '../../core/resources/limits.ts';
 import { type Clock, delay } from '../../core/runtime.ts';
 import type { ApiConfig } from '../config.ts';
 import type { ApiMetrics } from '../metrics.ts';
 import { Problem } from '../problems.ts';
+import { type Held, Memory } from './memory.ts';
 import { Rate } from './rate.ts';
 import { type Exceeded, Slots } from './slots.ts';
 
@@ -33,8 +36,19 @@ const UNAUTHENTICATED = { perSecond: 10, burst: 50 };
  */
 const HOLD_BACK_MS = 1_000;
 
+/** The request's part of the memory of all requests. */
+export interface CallMemory {
+  /** Holds `bytes` more until the answer has been sent. Throws a Problem. */
+  hold(bytes: number): void;
+  /** The same; returns false instead of a Problem. */
+  tryHold(bytes: number): boolean;
+  /** Holds `bytes` fewer. */
+  release(bytes: number): void;
+}
+
 export class Limits {
   readonly #clock: Clock;
+  readonly #memory: Memory;
   readonly #slots: Record<Kind, Slots>;
   readonly #rate: Rate;
   readonly #newTokens: Rate;
@@ -50,10 +64,12 @@ export class Limits {
       streams: new Slots({ max: config.BERTH_API_MAX_STREAMS, sharePercent }),
       contents: new Slots({ max: config.BERTH_API_MAX_CONTENTS, sharePercent }),
     };
+    this.#memory = new Memory({ max: config.BERTH_API_MAX_BYTES, sharePercent, least: MAX_ARTIFACT_BYTES });
     this.#rate = new Rate(clock, { perSecond: config.BERTH_API_CALLER_RATE, burst: config.BERTH_API_CALLER_BURST });
     this.#newTokens = new Rate(clock, NEW_TOKENS);
     this.#unauthenticated = new Rate(clock, UNAUTHENTICATED);
     this.#metrics = metrics;
+    metrics.heldBytes = () => this.#memory.used;
     metrics.openRequests = () => Object.entries(this.#slots).map(([kind, { used }]) => ({ kind, used }));
   }
 
@@ -75,6 +91,25 @@ export class Limits {
   /** Counts a long request of the caller, beside `request`. Returns the function that ends it; throws a Problem. */
   hold(kind: Hold, caller: string): () => void {
     return this.#take(kind, caller);
+  }
+
+  /** Returns the memory of a request of the caller, and the function that frees it. */
+  memory(caller: string): CallMemory & { free(): void } {
+    const held: Held = this.#memory.open(caller);
+    const refused = (bytes: number) => {
+      const exceeded = held.resize(held.bytes + bytes);
+      if (exceeded) this.#metrics.refused('bytes', exceeded);
+      return exceeded;
+    };
+    return {
+      hold: (bytes) => {
+        const exceeded = refused(bytes);
+        if (exceeded) throw this.#tooMuch(bytes, exceeded);
+      },
+      tryHold: (bytes) => refused(bytes) === undefined,
+      release: (bytes) => void held.resize(Math.max(0, held.bytes - bytes)),
+      free: () => held.free(),
+    };
   }
 
   /**
@@ -100,6 +135,18 @@ export class Limits {
     if (typeof taken === 'function') return taken;
     this.#metrics.refused(kind, taken);
     throw this.#problem(kind, taken);
+  }
+
+  #tooMuch(bytes: number, exceeded: Exceeded): Problem {
+    const { max, share } = this.#memory;
+    const again = { retryAfterSeconds: 1 };
+    const wants = `The request needs ${bytes} bytes of memory for its body or its answer`;
+    if (exceeded === 'all') {
+      const text = `${wants}, and all requests together already have nearly ${max}; try again later.`;
+      return new Problem('Overloaded', text, again);
+    }
+    const text = `${wants}, and your requests may have ${share} together; read the answers that you have asked for first.`;
+    return new Problem('CallerLimit', text, again);
   }
 
   #problem(kind: Kind, exceeded: Exceeded): Problem {

@@ -72,11 +72,12 @@ export const approvalRoutes: Route[] = [
     params: turnParams,
     query: listQuery,
     responses: { 200: { description: 'A page of approvals.', schema: approvalList } },
-    async handle({ params, query, signal }, services) {
+    async handle({ params, query, memory, signal }, services) {
       const { namespace, turn: name } = params;
       const turn = await turnOf(services, params, signal);
       const fieldSelector = `spec.turn=${name}`;
-      const { items, metadata } = await listPage(services.api, approvals, query, { namespace, fieldSelector, signal });
+      const options = { namespace, fieldSelector, memory, signal };
+      const { items, metadata } = await listPage(services.api, approvals, query, options);
       const own = items.filter(({ metadata: { ownerReferences } }) =>
         ownerReferences?.some(({ uid }) => uid === turn.metadata.uid),
       );

@@ -2,6 +2,7 @@ import * as z from 'zod';
 import { shownArtifact } from '../../core/artifacts/shown.ts';
 import { ArtifactReader } from '../../core/artifacts/stored.ts';
 import type { StoredTurn } from '../../core/resources/kinds.ts';
+import { MAX_ARTIFACT_BYTES } from '../../core/resources/limits.ts';
 import type { TurnStatus } from '../../core/resources/turn.ts';
 import { isTerminal } from '../../core/resources/turn-phases.ts';
 import { fileAnswer } from '../file-answer.ts';
@@ -51,17 +52,25 @@ export const artifactRoutes: Route[] = [
       304: { description: 'The client has the content: If-None-Match names its ETag.' },
     },
     holds: () => 'contents',
-    async handle({ params, caller, headers, signal }, services) {
+    async handle({ params, caller, headers, memory, signal }, services) {
       const { namespace, name } = params;
       const turn = await turnOf(services, params, signal);
-      const artifact = ended(turn).artifacts?.find((one) => one.name === name);
+      const { artifacts = [] } = ended(turn);
+      const artifact = artifacts.find((one) => one.name === name);
       if (!artifact) {
         const text = `Turn "${turn.metadata.name}" has no artifact ${JSON.stringify(name)}. GET …/artifacts lists those it has.`;
         throw new Problem('NoArtifact', text);
       }
       await services.access.authorize(caller, { verb: 'get', resource: 'blobs', namespace });
-      const reader = new ArtifactReader(services.api, namespace);
-      return fileAnswer(artifact, headers, () => reader.read(artifact, signal));
+      return fileAnswer(artifact, headers, async () => {
+        // The artifacts of a turn are stored, and so read, as one content.
+        const together = artifacts.filter(({ ref }) => ref === artifact.ref);
+        const bytes = Math.min(MAX_ARTIFACT_BYTES, Math.max(...together.map((one) => one.offset + one.bytes)));
+        memory.hold(bytes);
+        const content = await new ArtifactReader(services.api, namespace, bytes).read(artifact, signal);
+        memory.release(bytes - content.length);
+        return content;
+      });
     },
   }),
 ];

@@ -1,4 +1,3 @@
-import { parseExact } from '../../core/json.ts';
 import { ifThere } from '../../core/kube/errors.ts';
 import { watchOne } from '../../core/kube/watch-one.ts';
 import { parseDuration } from '../../core/resources/duration.ts';
@@ -8,8 +7,8 @@ import { isTerminal } from '../../core/resources/turn-phases.ts';
 import { checkClass, checkInput, checkInputGiven } from '../checks.ts';
 import { createOnce } from '../idempotency.ts';
 import { showSession, showTurn } from '../present.ts';
-import { Problem } from '../problems.ts';
-import { outputText } from '../results.ts';
+import { Problem, type ProblemCode } from '../problems.ts';
+import { outputJson } from '../results.ts';
 import { type Call, type Route, route, type Services } from '../route.ts';
 import { namespaceParams, run, runCreate, runQuery } from '../schemas.ts';
 import { metaOf } from './sessions.ts';
@@ -36,7 +35,7 @@ export const runRoutes: Route[] = [
       202: { description: 'The run goes on; Location is its turn.', schema: run },
     },
     holds: () => 'waits',
-    async handle({ params: { namespace }, query, body, caller, key, signal }, services) {
+    async handle({ params: { namespace }, query, body, caller, key, memory, signal }, services) {
       checkInput(body.spec.input);
       const { object } = await createOnce<Session>({
         ...services,
@@ -53,7 +52,7 @@ export const runRoutes: Route[] = [
         }),
       });
       const turn = await endOf(object, parseDuration(query.wait), signal, services);
-      return answer(object, turn, { caller, signal }, services);
+      return answer(object, turn, { caller, memory, signal }, services);
     },
   }),
 ];
@@ -71,7 +70,7 @@ function endOf(session: StoredSession, waitMs: number, signal: AbortSignal, { wa
 async function answer(
   created: StoredSession,
   turn: StoredTurn | undefined,
-  reader: Pick<Call, 'caller' | 'signal'>,
+  reader: Pick<Call, 'caller' | 'memory' | 'signal'>,
   services: Services,
 ) {
   const { name, namespace } = created.metadata;
@@ -81,14 +80,19 @@ async function answer(
   return {
     status: isTerminal(phase) ? 200 : 202,
     headers: { location: `/v1/namespaces/${namespace}/sessions/${name}/turns/${firstTurnName(name)}` },
-    body: {
+    body: withOutput(output, {
       session: showSession(session),
       ...(turn ? { turn: showTurn(turn) } : {}),
       phase,
-      ...(output === undefined ? {} : { output }),
       ...(turn?.status?.error ? { error: turn.status.error } : {}),
-    },
+    }),
   };
+}
+
+/** The body with the output as it is stored: parsed it would take many times the memory. */
+function withOutput(output: Buffer | undefined, body: object): object {
+  if (output === undefined) return body;
+  return Buffer.concat([Buffer.from(`${JSON.stringify(body).slice(0, -1)},"output":`), output, Buffer.from('}')]);
 }
 
 /** Milliseconds that the answer waits for the session to count its ended turn. */
@@ -129,15 +133,15 @@ async function sessionAfter(
   return session;
 }
 
-/**
- * Returns undefined without an output, or when the caller may not read it from the store: status.outputRef is shown
- * then.
- */
-async function outputOf(turn: StoredTurn, reader: Pick<Call, 'caller' | 'signal'>, services: Services) {
+/** Problems with an output that do not hide that the run has ended: status.outputRef is shown where there is one. */
+const WITHOUT: readonly ProblemCode[] = ['NoOutput', 'Forbidden', 'CallerLimit', 'Overloaded'];
+
+/** Returns undefined without an output, or when the caller may not read it from the store, or not now. */
+async function outputOf(turn: StoredTurn, reader: Pick<Call, 'caller' | 'memory' | 'signal'>, services: Services) {
   try {
-    return parseExact(await outputText(turn, reader, services));
+    return await outputJson(turn, reader, services);
   } catch (error) {
-    if (error instanceof Problem && (error.code === 'NoOutput' || error.code === 'Forbidden')) return undefined;
+    if (error instanceof Problem && WITHOUT.includes(error.code)) return undefined;
     throw error;
   }
 }

@@ -69,10 +69,10 @@ export const sessionRoutes: Route[] = [
     params: namespaceParams,
     query: sessionListQuery,
     responses: { 200: { description: 'A page of sessions.', schema: sessionList } },
-    async handle({ params: { namespace }, query, signal }, { api }) {
+    async handle({ params: { namespace }, query, memory, signal }, { api }) {
       const { parent } = query;
       const made = parent === undefined ? {} : { fieldSelector: `spec.parent.name=${parent}` };
-      const { items, metadata } = await listPage(api, sessions, query, { namespace, signal, ...made });
+      const { items, metadata } = await listPage(api, sessions, query, { namespace, memory, signal, ...made });
       const shown = items.map((item) => showSession(item, true));
       return { status: 200, body: pageBody(shown, metadata) };
     },

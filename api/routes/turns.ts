@@ -15,7 +15,7 @@ import { createOnce } from '../idempotency.ts';
 import { listPage, pageBody } from '../list-page.ts';
 import { showTurn } from '../present.ts';
 import { Problem } from '../problems.ts';
-import { logText, outputText } from '../results.ts';
+import { logText, outputJson } from '../results.ts';
 import { type Route, route, type Services } from '../route.ts';
 import {
   allTurnsQuery,
@@ -87,10 +87,10 @@ export const turnRoutes: Route[] = [
     params: sessionParams,
     query: listQuery,
     responses: { 200: { description: 'A page of turns.', schema: turnList } },
-    async handle({ params: { namespace, session: name }, query, signal }, { api }) {
+    async handle({ params: { namespace, session: name }, query, memory, signal }, { api }) {
       const session = await api.get(sessions, { namespace, name }, { signal });
       const fieldSelector = `spec.session=${name}`;
-      const { items, metadata } = await listPage(api, turns, query, { namespace, fieldSelector, signal });
+      const { items, metadata } = await listPage(api, turns, query, { namespace, fieldSelector, memory, signal });
       const own = items.filter((item) => belongsTo(item, session)).map((item) => showTurn(item, true));
       return { status: 200, body: pageBody(own, metadata) };
     },
@@ -105,10 +105,10 @@ export const turnRoutes: Route[] = [
     params: namespaceParams,
     query: allTurnsQuery,
     responses: { 200: { description: 'A page of turns.', schema: turnList } },
-    async handle({ params: { namespace }, query, signal }, { api }) {
+    async handle({ params: { namespace }, query, memory, signal }, { api }) {
       const { name } = query;
       const only = name === undefined ? {} : { fieldSelector: `metadata.name=${name}` };
-      const { items, metadata } = await listPage(api, turns, query, { namespace, signal, ...only });
+      const { items, metadata } = await listPage(api, turns, query, { namespace, memory, signal, ...only });
       const shown = items.map((item) => showTurn(item, true));
       return { status: 200, body: pageBody(shown, metadata) };
     },
@@ -151,9 +151,9 @@ export const turnRoutes: Route[] = [
     query: noQuery,
     responses: { 200: { description: 'The output as JSON.' } },
     holds: () => 'contents',
-    async handle({ params, caller, signal }, services) {
+    async handle({ params, caller, memory, signal }, services) {
       const found = await turnOf(services, params, signal);
-      const body = await outputText(found, { caller, signal }, services);
+      const body = await outputJson(found, { caller, memory, signal }, services);
       return { status: 200, body, headers: { 'content-type': 'application/json; charset=utf-8' } };
     },
   }),
@@ -169,9 +169,9 @@ export const turnRoutes: Route[] = [
     query: noQuery,
     responses: { 200: { description: 'The text.', schema: 'Text' } },
     holds: () => 'contents',
-    async handle({ params, caller, signal }, services) {
+    async handle({ params, caller, memory, signal }, services) {
       const found = await turnOf(services, params, signal);
-      const body = await logText(found, { caller, signal }, services);
+      const body = await logText(found, { caller, memory, signal }, services);
       return { status: 200, body, headers: { 'content-type': 'text/plain; charset=utf-8' } };
     },
   }),

@@ -9,12 +9,15 @@ import { digestOf } from './packed.ts';
 export class ArtifactReader {
   readonly #api: Pick<KubeApi, 'get'>;
   readonly #namespace: string;
+  readonly #most: number;
   /** The artifacts of a turn are parts of one content, which is read once. */
   #last: { ref: string; content: Buffer } | undefined;
 
-  constructor(api: Pick<KubeApi, 'get'>, namespace: string) {
+  /** `most`: bytes that all artifacts of a turn may have, where the reader's memory is bounded. */
+  constructor(api: Pick<KubeApi, 'get'>, namespace: string, most = Number.POSITIVE_INFINITY) {
     this.#api = api;
     this.#namespace = namespace;
+    this.#most = most;
   }
 
   /**
@@ -26,7 +29,8 @@ export class ArtifactReader {
     if (this.#last?.ref !== ref) {
       const key = parseStoreKey(ref);
       if (!key) throw new StoreCorruptError(what, `its reference ${JSON.stringify(ref)} is no key`);
-      const stored = await readStored(this.#api, { ...key, namespace: this.#namespace, kind: 'Artifacts' }, signal);
+      const content = { ...key, namespace: this.#namespace, kind: 'Artifacts' } as const;
+      const stored = await readStored(this.#api, content, signal, 0, this.#most);
       this.#last = { ref, content: stored };
     }
     const content = this.#last.content.subarray(offset, offset + bytes);

@@ -12,13 +12,15 @@ const MAX_PARTS = 256;
 
 /**
  * Reads stored content with the rights of `api`, which needs `get` on blobs and nothing else. Rejects with
- * StoreMissingError, StoreCorruptError or an ApiError. `bytes`: its size, if known, for all parts to be read at once.
+ * StoreMissingError, StoreCorruptError or an ApiError. `bytes`: its size, if known, for all parts to be read at once. `most`:
+ * the bytes that it may have at most, where the reader's memory is bounded.
  */
 export async function readStored(
   api: Pick<KubeApi, 'get'>,
   key: StoreKey,
   signal?: AbortSignal,
   bytes = 0,
+  most = Number.POSITIVE_INFINITY,
 ): Promise<Buffer> {
   const options = signal ? { signal } : {};
   const read = async (part: number): Promise<StoredBlob> => {
@@ -41,6 +43,10 @@ export async function readStored(
     throw new StoreCorruptError(what, `it holds ${kind} ${sessionUID}/${incarnation}/${seq}`);
   }
   if (parts > MAX_PARTS) throw new StoreCorruptError(what, `it says that it has ${parts} parts`);
+  // Content that does not get smaller by compression is stored as it is.
+  if (first.spec.bytes > most || (parts - 1) * BLOB_CHUNK_BYTES > most) {
+    throw new StoreCorruptError(what, `it says that it has ${first.spec.bytes} bytes in ${parts} parts`);
+  }
   const others = Array.from({ length: parts - 1 }, (_, index) => index + 2);
   return fromBlobs(what, [first, ...(await inGroups(others, (part) => early.get(part) ?? read(part)))]);
 }

@@ -124,6 +124,7 @@ describe('objects of the chart for the HTTP API', () => {
       waits: 12,
       streams: 13,
       contents: 18,
+      bytes: '19Mi',
       callerShare: 14,
       callerRate: 15,
       callerBurst: 16,
@@ -135,9 +136,9 @@ describe('objects of the chart for the HTTP API', () => {
       [
         ...[config.BERTH_API_MAX_REQUESTS, config.BERTH_API_MAX_WAITS, config.BERTH_API_MAX_STREAMS],
         ...[config.BERTH_API_CALLER_SHARE, config.BERTH_API_CALLER_RATE, config.BERTH_API_CALLER_BURST],
-        ...[config.BERTH_API_STALL_TIMEOUT, config.BERTH_API_MAX_CONTENTS],
+        ...[config.BERTH_API_STALL_TIMEOUT, config.BERTH_API_MAX_CONTENTS, config.BERTH_API_MAX_BYTES],
       ],
-      [11, 12, 13, 14, 15, 16, 17_000, 18],
+      [11, 12, 13, 14, 15, 16, 17_000, 18, 19 * 1024 * 1024],
     );
   });
 });

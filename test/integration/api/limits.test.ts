@@ -34,6 +34,7 @@ describe('one caller among others', () => {
       BERTH_API_MAX_STREAMS: String(4 * READERS),
       BERTH_API_MAX_WAITS: '8',
       BERTH_API_MAX_CONTENTS: '12',
+      BERTH_API_MAX_BYTES: '1Gi',
       BERTH_API_CALLER_RATE: '1',
       BERTH_API_CALLER_BURST: String(BURST),
       BERTH_API_STALL_TIMEOUT: '10s',

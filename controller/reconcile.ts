@@ -103,6 +103,7 @@ export class Reconciler {
     if (known && known.uid !== session?.metadata.uid) this.#forget(key, known.uid);
     if (!session) {
       effects.ledger.leave(key);
+      effects.ledger.groups.leave(key);
       await this.#tellTime(namespace, name, signal);
       return reconcileOrphans(effects, namespace, name, signal);
     }

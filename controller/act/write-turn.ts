@@ -31,9 +31,9 @@ export async function writeTurn(context: ReconcileContext, turn: CachedTurn, sta
  * is not known whether the write took effect, it counts until that is known.
  */
 async function write(context: ReconcileContext, turn: CachedTurn, status: TurnStatus): Promise<StoredTurn> {
-  const { effects, world, key, signal } = context;
+  const { effects, key, signal } = context;
   const { api, caches, ledger } = effects;
-  const begins = isGiven({ status }) && world.session.spec.concurrencyGroup !== undefined;
+  const begins = isGiven({ status }) && status.concurrencyGroup !== undefined;
   try {
     const replace = () => writeStatus(api, turns, turn.metadata, status, signal);
     const written = await writingTurn(effects, turn, replace);

@@ -241,7 +241,17 @@ function slimStatus(ended: TurnStatus): TurnStatus {
 }
 
 /** Fields of a turn's status that an unreadable turn keeps: its order, its pod and the state it has reached. */
-const SOUND = ['index', 'phase', 'attempt', 'incarnation', 'podUID', 'inputDigest', 'state', 'conditions'] as const;
+const SOUND = [
+  'index',
+  'phase',
+  'attempt',
+  'incarnation',
+  'podUID',
+  'inputDigest',
+  'concurrencyGroup',
+  'state',
+  'conditions',
+] as const;
 
 /** An unreadable turn, with only the fields that its end needs. */
 export function unreadableTurn(

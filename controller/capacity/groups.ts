@@ -2,18 +2,23 @@ import type { GroupView } from '../world/capacity-view.ts';
 import { notKnown } from './messages.ts';
 import { smallest } from './smallest.ts';
 
-/** A session's part in its concurrency group. */
+/** A session's part in concurrency groups. */
 export interface Membership {
-  /** `namespace/name` of the group. */
-  group: string;
+  /** `namespace/name` of the group that its next turn begins in; undefined for none. */
+  group: string | undefined;
   /** Limit that the session asks for; absent when it no longer counts, for example because it is finished. */
   limit?: number | undefined;
-  /** Names of its running turns. */
+  /** Names of its running turns of that group. */
   running: string[];
+  /** Its running turns that began in other groups. */
+  others?: { group: string; running: string[] }[];
 }
 
+/** A session's part in one group. */
+type Part = Pick<Membership, 'limit' | 'running'>;
+
 interface Group {
-  members: Map<string, Membership>;
+  members: Map<string, Part>;
   /** Number of running turns of all members. */
   running: number;
   /** Number of members that ask for each limit. */
@@ -30,7 +35,12 @@ interface Group {
  */
 export class Groups {
   readonly #groups = new Map<string, Group>();
+  /** Session → the group that its next turn begins in. */
   readonly #groupOf = new Map<string, string>();
+  /** Session → the groups in which it has a part. */
+  readonly #partsOf = new Map<string, Set<string>>();
+  /** Session → the groups in which it has a reservation. */
+  readonly #reservedIn = new Map<string, Set<string>>();
   readonly #pinned = new Set<string>();
   readonly #onFree: (session: string) => void;
   readonly #epoch: () => number;
@@ -52,22 +62,29 @@ export class Groups {
     this.#open = false;
   }
 
-  /** Updates a session's part in its group; undefined when it has none. */
+  /**
+   * Updates a session's part in its groups; undefined when it has none. A reservation stays where it was made until `leave`, or
+   * until the session reserves or waits elsewhere: the write of the turn that it was made for may be under way.
+   */
   update(session: string, membership: Membership | undefined): void {
-    const before = this.#groupOf.get(session);
-    if (before !== undefined && before !== membership?.group) {
-      this.#count(this.#group(before), session, undefined);
-      this.#forget(session, before);
+    const { group: wanted, limit, running = [], others = [] } = membership ?? {};
+    const parts = new Map<string, Part>(others.map(({ group, running }) => [group, { running }]));
+    if (wanted !== undefined) {
+      const also = parts.get(wanted)?.running ?? [];
+      parts.set(wanted, { limit, running: [...running, ...also] });
     }
-    if (!membership) return;
-    this.#groupOf.set(session, membership.group);
-    this.#count(this.#group(membership.group), session, membership);
-    this.#notify(membership.group);
-  }
-
-  /** The group that the session was last observed in. */
-  groupOf(session: string): string | undefined {
-    return this.#groupOf.get(session);
+    const left = [...(this.#partsOf.get(session) ?? [])].filter((group) => !parts.has(group));
+    const before = this.#groupOf.get(session);
+    if (before !== undefined && before !== wanted) {
+      this.#group(before).waiting.delete(session);
+      this.#groupOf.delete(session);
+    }
+    if (wanted !== undefined) this.#groupOf.set(session, wanted);
+    if (parts.size > 0) this.#partsOf.set(session, new Set(parts.keys()));
+    else this.#partsOf.delete(session);
+    for (const name of left) this.#count(this.#group(name), session, undefined);
+    for (const [name, part] of parts) this.#count(this.#group(name), session, part);
+    for (const name of [...left, ...parts.keys()]) this.#changed(name);
   }
 
   /** Reports whether the group admits the session's next turn, which has waited since `since`. */
@@ -94,21 +111,28 @@ export class Groups {
 
   /** Promises the session its next turn: it counts from now on. */
   reserve(session: string): void {
-    const group = this.#groupIn(session);
-    group?.waiting.delete(session);
-    group?.reserved.add(session);
+    const name = this.#groupOf.get(session);
+    if (name === undefined) return;
+    this.#drop(session, name);
+    const group = this.#group(name);
+    group.waiting.delete(session);
+    group.reserved.add(session);
+    this.#reservedIn.set(session, (this.#reservedIn.get(session) ?? new Set()).add(name));
   }
 
   /** Notes that the session's next turn waits for the group. */
   wait(session: string, since: number): void {
-    const waiting = this.#groupIn(session)?.waiting;
-    const before = waiting?.get(session);
-    waiting?.set(session, since);
+    const name = this.#groupOf.get(session);
+    if (name === undefined) return;
+    this.#drop(session, name);
+    const { waiting } = this.#group(name);
+    const before = waiting.get(session);
+    waiting.set(session, since);
     // The place that the session may have been offered is free for another.
-    if (before !== undefined && before < since) this.#notify(this.#groupOf.get(session) as string);
+    if (before !== undefined && before < since) this.#notify(name);
   }
 
-  /** Keeps the session's reservation until `unpin`: its write may have taken effect. */
+  /** Keeps the session's reservations until `unpin`: its write may have taken effect. */
   pin(session: string): void {
     this.#pinned.add(session);
   }
@@ -117,17 +141,24 @@ export class Groups {
     this.#pinned.delete(session);
   }
 
-  /** Drops the session's wait, and its reservation unless it is pinned. */
+  /** Drops the session's wait, and its reservations unless they are pinned. */
   leave(session: string): void {
-    const group = this.#groupIn(session);
-    const waited = group?.waiting.delete(session);
-    const reserved = !this.#pinned.has(session) && group?.reserved.delete(session);
-    if (waited || reserved) this.#notify(this.#groupOf.get(session) as string);
+    const name = this.#groupOf.get(session);
+    const waited = name !== undefined && this.#groups.get(name)?.waiting.delete(session);
+    this.#drop(session);
+    if (waited) this.#changed(name);
   }
 
-  #groupIn(session: string): Group | undefined {
-    const name = this.#groupOf.get(session);
-    return name === undefined ? undefined : this.#group(name);
+  /** Drops the session's reservations in all groups but this, unless they are pinned. */
+  #drop(session: string, kept?: string): void {
+    if (this.#pinned.has(session)) return;
+    const groups = this.#reservedIn.get(session) ?? new Set();
+    for (const name of [...groups].filter((one) => one !== kept)) {
+      groups.delete(name);
+      this.#groups.get(name)?.reserved.delete(session);
+      this.#changed(name);
+    }
+    if (groups.size === 0) this.#reservedIn.delete(session);
   }
 
   #group(name: string): Group {
@@ -139,7 +170,7 @@ export class Groups {
     return group;
   }
 
-  #count(group: Group, session: string, membership: Membership | undefined): void {
+  #count(group: Group, session: string, membership: Part | undefined): void {
     const before = group.members.get(session);
     group.running += (membership?.running.length ?? 0) - (before?.running.length ?? 0);
     if (before?.limit !== membership?.limit) {
@@ -157,13 +188,11 @@ export class Groups {
     else group.members.delete(session);
   }
 
-  #forget(session: string, name: string): void {
-    const group = this.#group(name);
-    this.#groupOf.delete(session);
-    group.reserved.delete(session);
-    group.waiting.delete(session);
-    this.#pinned.delete(session);
-    if (group.members.size === 0) this.#groups.delete(name);
+  /** Tells sessions of a group what is free in it, and forgets a group that nobody has a part in. */
+  #changed(name: string): void {
+    const group = this.#groups.get(name);
+    if (!group) return;
+    if (group.members.size + group.reserved.size + group.waiting.size === 0) this.#groups.delete(name);
     else this.#notify(name);
   }
 

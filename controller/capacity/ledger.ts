@@ -134,7 +134,7 @@ export class Ledger {
     const { namespace, name } = refOf(key);
     const session = this.#options.caches.session(namespace, name);
     this.#changes(() => this.#slotUsage.session(key, session && admitted(session)));
-    this.groups.update(key, membershipOf(key, session, this.#options.caches, this.groups.groupOf(key)));
+    this.groups.update(key, membershipOf(key, session, this.#options.caches));
     if (!session) this.leave(key);
   }
 

@@ -1,3 +1,4 @@
+import { refOf } from '../../core/kube/cache.ts';
 import type { Caches } from '../caches/caches.ts';
 import { isGiven, isOwn } from '../world/own-turns.ts';
 import type { CachedSession, CachedTurn } from '../world/world.ts';
@@ -7,25 +8,33 @@ import type { Membership } from './groups.ts';
 const counts = (turn: CachedTurn) => isGiven(turn) || turn.status.phase === 'AwaitingApproval';
 
 /**
- * A session's part in its concurrency group, from the caches. A running turn counts in the group where it began, also
- * when its session is gone or has changed its group since; `before` is the group that the session was last observed in.
+ * A session's part in its concurrency groups, from the caches. A running turn counts in the group that its status names, where it
+ * began, also when its session is gone or has changed its group since. One without a name was begun by an earlier version, or
+ * in no group; it counts in the group that its session is in.
  */
 export function membershipOf(
   key: string,
   session: CachedSession | undefined,
   caches: Pick<Caches, 'turnsNaming'>,
-  before: string | undefined,
 ): Membership | undefined {
-  const slash = key.indexOf('/');
-  const [namespace, name] = [key.slice(0, slash), key.slice(slash + 1)];
+  const { namespace, name } = refOf(key);
   const wanted = session?.spec.concurrencyGroup;
-  if (!wanted && before === undefined) return undefined;
-  const turns = caches.turnsNaming(namespace, name);
-  const own = session ? turns.filter((turn) => isOwn(session, turn)) : turns;
-  const running = own.filter(counts).map(({ metadata }) => metadata.name);
   const group = wanted && `${namespace}/${wanted.name}`;
-  if (running.length > 0 && before !== undefined && before !== group) return { group: before, running };
-  if (!group) return undefined;
-  const mayBegin = session?.status?.phase !== 'Finished' && !session?.metadata.deletionTimestamp;
-  return { group, running, ...(mayBegin ? { limit: wanted.limit } : {}) };
+  const begun = new Map<string, string[]>();
+  for (const turn of caches.turnsNaming(namespace, name)) {
+    if (!counts(turn)) continue;
+    const { concurrencyGroup } = turn.status;
+    const own = session && isOwn(session, turn) ? group : undefined;
+    const where = concurrencyGroup === undefined ? own : `${namespace}/${concurrencyGroup}`;
+    if (where !== undefined) begun.set(where, [...(begun.get(where) ?? []), turn.metadata.name]);
+  }
+  if (group === undefined && begun.size === 0) return undefined;
+  const others = [...begun].filter(([where]) => where !== group).map(([where, running]) => ({ group: where, running }));
+  const mayBegin = wanted && session?.status?.phase !== 'Finished' && !session?.metadata.deletionTimestamp;
+  return {
+    group,
+    running: (group !== undefined && begun.get(group)) || [],
+    ...(mayBegin ? { limit: wanted.limit } : {}),
+    ...(others.length > 0 ? { others } : {}),
+  };
 }

@@ -24,6 +24,7 @@ export function queued(turn: CachedTurn, index: number, reason: Reason, now: num
     usage: _u,
     redactions: _r,
     approval: _a,
+    concurrencyGroup: _c,
     granted,
     ...rest
   } = turn.status;
@@ -48,7 +49,16 @@ function waiting(turn: CachedTurn, reason: Reason, now: number, message: string 
 
 /** Status of a turn whose attempt was lost and that may be retried: it keeps its index and its granted timeouts. */
 export function lostAttempt(turn: CachedTurn, cause: { reason: Reason; message: string }, now: number): TurnStatus {
-  const { incarnation: _i, podUID: _p, startedAt: _s, usage: _u, redactions: _r, approval: _a, ...rest } = turn.status;
+  const {
+    incarnation: _i,
+    podUID: _p,
+    startedAt: _s,
+    usage: _u,
+    redactions: _r,
+    approval: _a,
+    concurrencyGroup: _c,
+    ...rest
+  } = turn.status;
   const value = { status: 'False', message: cause.message } as const;
   const conditions = withCondition(rest.conditions, 'Running', { ...value, reason: cause.reason }, now);
   return withTurnReason({
@@ -72,9 +82,11 @@ export function nextAttemptAt(turn: CachedTurn): number {
   return Date.parse(lostAt) + Math.min(RETRY_BACKOFF_MS * 2 ** (attempt - 1), MAX_RETRY_BACKOFF_MS);
 }
 
+/** Status of a turn that a pod runs. `facts` are those of its beginning, of which a turn that has begun keeps its group. */
 export function running(
   turn: CachedTurn,
-  facts: Required<Pick<TurnStatus, 'index' | 'incarnation' | 'podUID' | 'granted'>>,
+  facts: Required<Pick<TurnStatus, 'index' | 'incarnation' | 'podUID' | 'granted'>> &
+    Pick<TurnStatus, 'concurrencyGroup'>,
   now: number,
 ): TurnStatus {
   const value = {

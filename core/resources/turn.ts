@@ -14,6 +14,7 @@ import {
   count,
   digest,
   dnsLabel,
+  dnsSubdomain,
   duration,
   phaseReason,
   rules,
@@ -161,6 +162,11 @@ export const turnStatus = z.strictObject({
     .optional()
     .describe(
       'Timeouts of the turn, taken from the settings of turn, session and class when it started. Later edits do not change them. Those of a turn that waits for its pod are taken again when it starts, but for the time of the pod’s start.',
+    ),
+  concurrencyGroup: dnsSubdomain()
+    .optional()
+    .describe(
+      'Concurrency group of the session when the turn started. The turn counts there until it ends, whatever the session names since.',
     ),
   startedAt: timestamp()
     .optional()

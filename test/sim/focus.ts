@@ -22,6 +22,8 @@ export interface Focus {
   onlyAnyImage?: boolean;
   /** Agents have files of ConfigMaps. */
   files?: boolean;
+  /** Users move sessions between concurrency groups. */
+  groups?: boolean;
   /** Users restart sessions, and edit what their pods have. */
   restarts?: boolean;
   /** Sessions have environments. */

@@ -20,6 +20,7 @@ import { Trace } from './trace.ts';
 import { EnvironmentOwners } from './users/environments.ts';
 import { FileOwners } from './users/files.ts';
 import { PoolOwners } from './users/pools.ts';
+import { Regroupers } from './users/regroupers.ts';
 import { Restarters } from './users/restarts.ts';
 import { someLimits } from './users/specs.ts';
 import { ANY_IMAGE, CLASSES, NAMESPACES, type Users } from './users/users.ts';
@@ -190,6 +191,8 @@ export class Simulation {
     const ofEnvironments = this.#hasEnvironments ? dice.stream('environments') : undefined;
     const hasRestarts = focus.restarts ?? new Dice(this.#options.seed, 'has restarts').chance(0.3);
     const restarts = hasRestarts ? dice.stream('restarts') : undefined;
+    const moves = focus.groups ?? new Dice(this.#options.seed, 'has moves').chance(0.2);
+    const regrouping = moves ? dice.stream('moves') : undefined;
     const pools = this.#installation.sessionPools ? dice.stream('pools') : undefined;
     const users: Users = {
       scheduler,
@@ -208,6 +211,7 @@ export class Simulation {
     const owners = [
       files && new FileOwners({ scheduler, server, trace, dice: files }),
       ofEnvironments && new EnvironmentOwners({ scheduler, server, trace, dice: ofEnvironments }),
+      regrouping && new Regroupers({ scheduler, server, trace, dice: regrouping }),
       restarts && new Restarters({ scheduler, server, trace, dice: restarts }),
       pools && new PoolOwners({ scheduler, server, trace, dice: pools }, focus.poolEveryMs),
     ];

@@ -169,7 +169,9 @@ export const dispatch: Policy = (draft) => {
     const index = turn.status.index ?? draft.turns.lastIndex + 1;
     const incarnation = session.status?.incarnation ?? 0;
     const granted = grantKept(turn) ?? grant(turn, draft.world);
-    draft.actions.push({ do: 'WriteTurn', turn, status: running(turn, { index, incarnation, podUID, granted }, now) });
+    const group = session.spec.concurrencyGroup;
+    const facts = { index, incarnation, podUID, granted, ...(group ? { concurrencyGroup: group.name } : {}) };
+    draft.actions.push({ do: 'WriteTurn', turn, status: running(turn, facts, now) });
   } else if (turn.status.podUID !== podUID || turn.spec.cancel) {
     return undefined;
   }

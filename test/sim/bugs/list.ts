@@ -421,13 +421,58 @@ import { sessionPod } from '../pod/pod.ts';`,
     edits: [
       {
         file: 'controller/capacity/groups.ts',
-        find: '    group?.reserved.add(session);',
+        find: '    group.reserved.add(session);',
         replace: '    void session;',
       },
     ],
     caughtBy: ['groups'],
     within: 200,
     focus: { session: { concurrencyGroup: { name: 'group', limit: 1 } }, deedEveryMs: 500 },
+  },
+  {
+    name: 'a turn counts in the group that its session is in now',
+    edits: [
+      {
+        file: 'controller/capacity/membership.ts',
+        find: 'const where = concurrencyGroup === undefined ? own :',
+        replace: 'const where = concurrencyGroup !== null ? own :',
+      },
+    ],
+    caughtBy: ['groups'],
+    within: 200,
+    focus: { session: { concurrencyGroup: { name: 'group', limit: 1 } }, deedEveryMs: 500, groups: true },
+  },
+  {
+    name: 'a reservation goes when its session is moved to another group',
+    edits: [
+      {
+        file: 'controller/capacity/groups.ts',
+        find: 'if (wanted !== undefined) this.#groupOf.set(session, wanted);',
+        replace:
+          'if (wanted !== undefined) this.#groupOf.set(session, wanted);\n    if (before !== wanted) this.#drop(session);',
+      },
+    ],
+    caughtBy: ['groups'],
+    within: 300,
+    focus: {
+      session: { concurrencyGroup: { name: 'group', limit: 1 } },
+      deedEveryMs: 300,
+      groups: true,
+      rates: { slow: 0.3 },
+    },
+  },
+  {
+    name: 'a turn does not say in which group it began',
+    edits: [
+      {
+        file: 'controller/decide/policies/start.ts',
+        find: '...(group ? { concurrencyGroup: group.name } : {})',
+        replace: '...(group ? {} : {})',
+      },
+    ],
+    caughtBy: ['groups'],
+    within: 200,
+    focus: { session: { concurrencyGroup: { name: 'group', limit: 1 } }, deedEveryMs: 500, groups: true },
   },
   {
     name: 'the runner is not told of maxState',

@@ -8,24 +8,41 @@ const begun = ({ status }: StoredTurn) => status?.phase === 'Running' || status?
 const groupOf = ({ metadata, spec }: StoredSession) =>
   spec.concurrencyGroup && `${metadata.namespace}/${spec.concurrencyGroup.name}`;
 
+/** Time from a decision to its last write, which other writes and the answer of a runner may hold up, milliseconds. */
+const DECIDED_MS = 30_000;
+
+/** A group that a session was in, from a time on. */
+interface Stay {
+  at: number;
+  group: string | undefined;
+  limit: number | undefined;
+}
+
 /**
- * The turns of a concurrency group that have begun and not ended never exceed the lowest limit of its sessions. The
+ * A turn says in which concurrency group it has begun: one that its session was in, as far as the controller knew. The turns of
+ * a group that have begun and not ended never exceed the lowest limit of its sessions. The
  * share of a turn may have been reserved when its session was admitted; limits of sessions that the leader did not know
  * then do not count.
  */
 export const groups: MakeInvariant = (facts) => {
-  const createdAt = new Map<string, number>();
+  /** Session → the groups that it was in, in order. */
+  const stays = new Map<string, Stay[]>();
   /** Session → the time up to which the controller that admitted it knew of sessions. */
   const knew = new Map<string, number>();
+  const lastStay = (uid: string) => stays.get(uid)?.at(-1);
   return {
     committed(change) {
       const { storage, type, object, previous } = change;
+      const call = facts.callBehind(change);
       if (storage === SESSIONS) {
-        if (type === 'ADDED') createdAt.set(object.metadata.uid ?? '', facts.kubelets.now);
+        const session = object as unknown as StoredSession;
+        const { uid } = session.metadata;
+        const stay = { at: facts.kubelets.now, group: groupOf(session), limit: session.spec.concurrencyGroup?.limit };
+        const before = lastStay(uid);
+        if (!before || before.group !== stay.group || before.limit !== stay.limit)
+          stays.set(uid, [...(stays.get(uid) ?? []), stay]);
         const podName = (one: typeof previous) => (one as unknown as StoredSession | undefined)?.status?.podName;
-        const call = facts.callBehind(change);
-        if (call && podName(object) !== podName(previous))
-          knew.set(object.metadata.uid ?? '', facts.knewUntil(call, ['sessions']));
+        if (call && podName(object) !== podName(previous)) knew.set(uid, facts.knewUntil(call, ['sessions']));
       }
       if (storage !== TURNS || type === 'DELETED') return;
       const was = previous as unknown as StoredTurn | undefined;
@@ -33,18 +50,28 @@ export const groups: MakeInvariant = (facts) => {
       if (!begun(turn) || (was && begun(was))) return;
       const all = facts.server.list(sessions);
       const own = all.find(({ metadata }) => metadata.uid === ownerOf(turn));
-      const group = own && groupOf(own);
-      if (!group) return;
-      const members = all.filter((session) => groupOf(session) === group);
-      const uids = new Set<string | undefined>(members.map(({ metadata }) => metadata.uid));
+      if (!own) return;
+      const { namespace, uid } = own.metadata;
+      const name = turn.status?.concurrencyGroup;
+      const group = name === undefined ? undefined : `${namespace}/${name}`;
+      const knewUntil = call ? facts.knewUntil(call, ['sessions'], DECIDED_MS) : 0;
+      const had = (stays.get(uid) ?? []).filter(
+        (_, i, list) => (list[i + 1]?.at ?? Number.POSITIVE_INFINITY) >= knewUntil,
+      );
+      if (!had.some((stay) => stay.group === group))
+        facts.fail('groups', `turn ${turn.metadata.name} says that it began in ${group}, its session was not there`);
+      if (group === undefined) return;
       const beside = facts.server
         .list(turns)
-        .filter((other) => other.metadata.uid !== turn.metadata.uid && begun(other) && uids.has(ownerOf(other)));
-      const known = knew.get(own.metadata.uid) ?? 0;
-      const limits = members
+        .filter(({ metadata }) => metadata.uid !== turn.metadata.uid && metadata.namespace === namespace)
+        .filter((other) => begun(other) && other.status?.concurrencyGroup === name);
+      const known = knew.get(uid) ?? 0;
+      const limits = all
+        .filter((member) => groupOf(member) === group)
         .filter(({ metadata, status }) => {
           if (status?.phase === 'Finished' || metadata.deletionTimestamp) return false;
-          return metadata.uid === own.metadata.uid || (createdAt.get(metadata.uid) ?? 0) < known;
+          const isFirst = stays.get(metadata.uid)?.length === 1;
+          return (metadata.uid === uid && isFirst) || (lastStay(metadata.uid)?.at ?? 0) < known;
         })
         .map(({ spec }) => spec.concurrencyGroup?.limit ?? Number.POSITIVE_INFINITY);
       const limit = Math.min(...limits);

@@ -79,11 +79,46 @@ describe('a concurrency group', () => {
     assert.deepEqual(told, ['first', 'second']);
     assert.equal(groups.view('second', 20).free, true);
   });
-  test('keeps the reservation of a session that left it or is gone, as long as its turn runs', () => {
+  test('counts a turn that began in it while its session is in another or gone, and there counts it not', () => {
     const { groups } = setUp({ a: 1, b: 1 });
-    groups.update('a', { group: 'team/g', running: ['a-1'] });
-    assert.equal(groups.view('b', 0).free, false);
+    groups.update('c', { group: 'team/h', limit: 1, running: [] });
+    for (const group of ['team/h', undefined]) {
+      groups.update('a', { group, limit: 1, running: [], others: [{ group: 'team/g', running: ['a-1'] }] });
+      assert.equal(groups.view('b', 0).free, false);
+      assert.equal(groups.view('c', 0).free, true);
+    }
     groups.update('a', undefined);
+    assert.equal(groups.view('b', 0).free, true);
+  });
+  test('keeps a reservation under way while its session is moved, until the turn is seen or its session asks elsewhere', () => {
+    const { groups, told } = setUp({ a: 1, b: 1 });
+    groups.reserve('a');
+    groups.update('a', { group: 'team/h', limit: 1, running: [] });
+    assert.equal(groups.view('b', 0).free, false);
+    groups.update('a', { group: 'team/h', limit: 1, running: [], others: [{ group: 'team/g', running: ['a-1'] }] });
+    groups.leave('a');
+    assert.equal(groups.view('b', 0).free, false);
+    groups.update('a', { group: 'team/h', limit: 1, running: [] });
+    assert.equal(groups.view('b', 0).free, true);
+    groups.update('a', { group: 'team/g', limit: 1, running: [] });
+    groups.reserve('a');
+    groups.update('a', { group: 'team/h', limit: 1, running: [] });
+    groups.wait('b', 5);
+    told.length = 0;
+    groups.reserve('a');
+    assert.deepEqual(told, ['b']);
+  });
+  test('keeps a reservation of unknown outcome beside the one that its session makes elsewhere', () => {
+    const { groups } = setUp({ a: 1, b: 1 });
+    groups.reserve('a');
+    groups.pin('a');
+    groups.update('a', undefined);
+    groups.update('a', { group: 'team/h', limit: 1, running: [] });
+    groups.reserve('a');
+    groups.leave('a');
+    assert.equal(groups.view('b', 0).free, false);
+    groups.unpin('a');
+    groups.reserve('a');
     assert.equal(groups.view('b', 0).free, true);
   });
   test('lets nothing begin before the leader may, and tells the waiting turns when it may', () => {

@@ -43,6 +43,12 @@ export function limitsOf(sources: LimitSources, { namespace, class: name = '' }:
   return limits;
 }
 
+/** Name of a limit of `space`, the same for all spaces that share its slots. */
+export function nameOf({ scope }: Limit, { namespace, class: name = '' }: Space): string {
+  if (scope === 'Installation') return scope;
+  return scope === 'Class' ? `Class ${name}` : `Namespace ${name} ${namespace}`;
+}
+
 /** Number of slots of a limit that are taken. */
 export function takenOf({ scope }: Limit, { namespace, class: name = '' }: Space, tally: Tally): number {
   if (scope === 'Installation') return tally.total;

@@ -25,7 +25,7 @@ export interface PlanOptions {
   onYield(pod: StoredPod): void;
 }
 
-/** Minimum time between two plans while sessions wait: sessions become idle by time alone. */
+/** Time from the end of a plan to the next while sessions wait: sessions become idle by time alone. */
 const PLAN_MS = 1_000;
 /**
  * Time within which a preempted session must begin to suspend; after that it is not chosen for `SPARE_MS`, and another
@@ -52,6 +52,7 @@ export class PreemptionPlan {
   #yielding = new Map<string, StoredPod>();
   /** Sessions whose preemption did not begin in time → time until which they are not chosen again. */
   readonly #sparedUntil = new Map<string, number>();
+  /** Monotonic time of the end of the last plan. */
   #plannedAt = Number.NEGATIVE_INFINITY;
   #cancel: (() => void) | undefined;
 
@@ -76,8 +77,9 @@ export class PreemptionPlan {
     const left = Math.max(0, this.#plannedAt + PLAN_MS - clock.monotonic());
     this.#cancel = clock.setTimer(left, () => {
       this.#cancel = undefined;
-      this.#plannedAt = clock.monotonic();
       this.#plan();
+      // From the end, so that a plan that takes long leaves time for other work.
+      this.#plannedAt = clock.monotonic();
       if (this.#options.queue.size > 0 || this.#preempted.size > 0 || this.#yielding.size > 0) this.soon();
     });
   }

@@ -1,5 +1,6 @@
+import { Candidates } from './candidates.ts';
 import type { Limit } from './limits.ts';
-import { fullOf, takenOf } from './limits.ts';
+import { fullOf, nameOf, takenOf } from './limits.ts';
 import type { Queue } from './queue.ts';
 import { type Space, Tally } from './tally.ts';
 
@@ -47,56 +48,77 @@ export function planPreemption({
   minIdle,
 }: PreemptionInput): Map<string, string> {
   const tally = Tally.copy(taken);
-  const left = new Set(candidates.filter(({ spared }) => !spared).sort(byRest));
+  const left = new Candidates(candidates.filter(({ spared }) => !spared).sort(byRest));
   const idle = new Map<string, number>();
   for (const candidate of candidates) {
     if (candidate.rests === 'Idle') idle.set(candidate.class, (idle.get(candidate.class) ?? 0) + 1);
   }
   const chosen = new Map<string, string>();
-  if (left.size === 0) return chosen;
+  /**
+   * Limits that no candidates that are left can free. They stay so: each further choice takes a candidate with at most one slot, an
+   * admission takes a slot, and idle sessions that `minIdle` keeps stay kept.
+   */
+  const stuck = new Set<string>();
+  if (left.isEmpty) return chosen;
 
   queue.walk((applicant) => {
     const limited = limits(applicant);
     if (typeof limited === 'string') return false;
-    if (fullOf(limited, applicant, tally).length === 0) {
+    let full = fullOf(limited, applicant, tally);
+    if (full.length === 0) {
       tally.add(applicant);
       return true;
     }
     // A session that claims a pod takes over its slot.
-    const claimed = [...left].find(({ key }) =>
-      applicant.warm?.some((pod) => poolKey(applicant.namespace, pod) === key),
-    );
+    const claimed = left.first((applicant.warm ?? []).map((pod) => poolKey(applicant.namespace, pod)));
     if (claimed) {
-      left.delete(claimed);
+      left.remove(claimed);
       return true;
     }
+    if (full.some((limit) => stuck.has(nameOf(limit, applicant)))) return false;
     const going = new Set<PreemptionCandidate>();
+    const count = (candidate: PreemptionCandidate, by: 1 | -1) => {
+      tally.add(candidate, by);
+      if (candidate.rests === 'Idle') idle.set(candidate.class, (idle.get(candidate.class) ?? 0) + by);
+    };
     const choose = (candidate: PreemptionCandidate) => {
       going.add(candidate);
-      tally.add(candidate, -1);
-      if (candidate.rests === 'Idle') idle.set(candidate.class, (idle.get(candidate.class) ?? 0) - 1);
+      count(candidate, -1);
     };
     const unchoose = (candidate: PreemptionCandidate) => {
       going.delete(candidate);
-      tally.add(candidate);
-      if (candidate.rests === 'Idle') idle.set(candidate.class, (idle.get(candidate.class) ?? 0) + 1);
+      count(candidate, 1);
     };
-    for (const candidate of left) {
-      const full = fullOf(limited, applicant, tally);
-      if (full.length === 0) break;
-      if (candidate.rests === 'Idle' && (idle.get(candidate.class) ?? 0) <= minIdle(candidate.class)) continue;
-      const taken = full.map((limit) => takenOf(limit, applicant, tally));
-      choose(candidate);
-      if (full.every((limit, i) => takenOf(limit, applicant, tally) === taken[i])) unchoose(candidate);
+    // All candidates of the widest limit that is full help; once that has a slot, those of the next one do.
+    while (full.length > 0) {
+      const widest = full[0] as Limit;
+      let isPassedOver = false;
+      const isFull = () => takenOf(widest, applicant, tally) >= widest.slots;
+      for (const candidate of left.of(widest, applicant)) {
+        if (going.has(candidate)) continue;
+        if (candidate.rests === 'Idle' && (idle.get(candidate.class) ?? 0) <= minIdle(candidate.class)) {
+          // Kept whatever is chosen later; those that only a choice for this applicant keeps may be free again.
+          if (going.size === 0) left.remove(candidate);
+          else isPassedOver = true;
+          continue;
+        }
+        choose(candidate);
+        if (!isFull()) break;
+      }
+      if (isFull()) {
+        if (!isPassedOver) stuck.add(nameOf(widest, applicant));
+        break;
+      }
+      full = fullOf(limited, applicant, tally);
     }
-    const admitted = fullOf(limited, applicant, tally).length === 0;
+    const admitted = full.length === 0;
     // An earlier choice is dropped where a later one frees slots of both limits.
     for (const candidate of [...going]) {
       unchoose(candidate);
       if (admitted && fullOf(limited, applicant, tally).length > 0) choose(candidate);
     }
     for (const candidate of going) {
-      left.delete(candidate);
+      left.remove(candidate);
       chosen.set(candidate.key, applicant.key);
     }
     if (admitted) tally.add(applicant);

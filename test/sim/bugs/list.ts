@@ -370,8 +370,8 @@ import { sessionPod } from '../pod/pod.ts';`,
     edits: [
       {
         file: 'controller/capacity/preemption.ts',
-        find: "      if (candidate.rests === 'Idle' && (idle.get(candidate.class) ?? 0) <= minIdle(candidate.class)) continue;\n",
-        replace: '',
+        find: '<= minIdle(candidate.class)) {',
+        replace: '< 0) {',
       },
     ],
     caughtBy: ['preempted'],

@@ -211,3 +211,22 @@ describe('a session at capacity', () => {
     assert.equal(ledger.preemptFor('team/guest'), undefined);
   });
 });
+
+test('the pause between two plans counts from the end of a plan, however long it takes', async () => {
+  const { caches, clock, ledger, wait } = setUp();
+  const plans: number[] = [];
+  const { allSessions } = caches;
+  let tookMs = 0;
+  const monotonic = clock.monotonic.bind(clock);
+  clock.monotonic = () => monotonic() + tookMs;
+  caches.allSessions = () => {
+    plans.push(clock.monotonic());
+    tookMs += 900;
+    return allSessions.call(caches);
+  };
+  wait();
+  await clock.advance(3_500);
+  ledger.close();
+  assert.ok(plans.length >= 3, `${plans.length} plans`);
+  for (const [i, at] of plans.slice(1).entries()) assert.ok(at - (plans[i] as number) >= 1_900, plans.join());
+});

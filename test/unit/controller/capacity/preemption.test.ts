@@ -183,3 +183,36 @@ test('each preempted session makes room for one that can then be admitted, and n
     }),
   );
 });
+
+test('a plan looks at each candidate a few times, however many sessions wait in vain', () => {
+  const [waiting, idle] = [200, 500];
+  const queue = new Queue();
+  const tally = new Tally();
+  for (let i = 0; i < waiting; i++) {
+    for (const ofClass of ['full', 'kept'])
+      queue.join({ key: `n${i}/${ofClass}`, namespace: `n${i}`, class: ofClass, priority: 0, since: i });
+  }
+  for (let i = 0; i < 10; i++) tally.add({ namespace: 'busy', class: 'full' });
+  const candidates = Array.from({ length: 2 * idle }, (_, i): PreemptionCandidate => {
+    const space = { namespace: `n${i % waiting}`, class: i % 2 ? 'kept' : 'other' };
+    tally.add(space);
+    return { key: `n${i}/c`, ...space, rests: 'Idle', since: i };
+  });
+  let looks = 0;
+  const minIdle = (name: string) => {
+    looks++;
+    return name === 'kept' ? idle : 0;
+  };
+  const chosen = planPreemption({
+    queue,
+    tally,
+    candidates,
+    minIdle,
+    limits: (space) => [
+      { scope: 'Class', slots: space.class === 'full' ? 10 : idle },
+      ...(space.class === 'kept' ? [{ scope: 'Namespace', slots: 1 } as const] : []),
+    ],
+  });
+  assert.equal(chosen.size, 0);
+  assert.ok(looks <= 2 * candidates.length, `${looks} looks at ${candidates.length} candidates`);
+});

@@ -4,6 +4,7 @@ import {
   constants,
   fchmodSync,
   futimesSync,
+  linkSync,
   mkdirSync,
   openSync,
   rmSync,
@@ -13,6 +14,7 @@ import {
 import { dirname, join } from 'node:path';
 import type { Transform } from 'node:stream';
 import type { Header } from 'tar-stream';
+import { sameAs, timeOf } from './header.ts';
 import { CHUNK_BYTES } from './limits.ts';
 
 /** Limits of an archive, and modes and owners of what is written. */
@@ -40,6 +42,8 @@ export class Extraction {
   readonly #rules: Rules;
   /** Directories made by the archives: none of them is a link that leads elsewhere. */
   readonly #made = new Set(['.']);
+  /** Files written by the archives: a hard link leads to one of them. */
+  readonly #files = new Set<string>();
   readonly #modes: [path: string, mode: number][] = [];
   #bytes = 0;
   #entries = 0;
@@ -99,9 +103,23 @@ export class Extraction {
       symlinkSync(linkname ?? '', path);
     } else if (type === 'file') {
       rmSync(path, { force: true });
+      const same = sameAs(header);
+      if (same !== undefined && this.#link(same, path)) return;
       await writeFile(path, header, modeOf('file', mode), content);
+      this.#files.add(relative);
     } else {
       throw new Error(`${what} holds ${JSON.stringify(name)} of type ${type}`);
+    }
+  }
+
+  /** Makes a hard link to an earlier file; false where that is none, or the file system takes no link: the content is there too. */
+  #link(same: string, path: string): boolean {
+    if (!this.#files.has(same)) return false;
+    try {
+      linkSync(join(this.#directory, same), path);
+      return true;
+    } catch {
+      return false;
     }
   }
 
@@ -116,7 +134,7 @@ export class Extraction {
   }
 }
 
-async function writeFile(path: string, { mtime }: Header, mode: number, content: AsyncIterable<Buffer>): Promise<void> {
+async function writeFile(path: string, header: Header, mode: number, content: AsyncIterable<Buffer>): Promise<void> {
   const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
   const fd = openSync(path, flags, 0o600);
   try {
@@ -124,7 +142,8 @@ async function writeFile(path: string, { mtime }: Header, mode: number, content:
       for (let at = 0; at < chunk.length; ) at += writeSync(fd, chunk, at);
     }
     fchmodSync(fd, mode);
-    if (mtime) futimesSync(fd, mtime, mtime);
+    const time = timeOf(header);
+    if (time !== undefined) futimesSync(fd, time, time);
   } finally {
     closeSync(fd);
   }

@@ -1,23 +1,20 @@
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
-import { closeSync, constants, fstatSync, lstatSync, openSync, readSync, type Stats } from 'node:fs';
+import { type BigIntStats, closeSync, constants, fstatSync, lstatSync, openSync, readSync } from 'node:fs';
 import { createZstdCompress, constants as zlib } from 'node:zlib';
 import type { Pack } from 'tar-stream';
 import { MAX_STATE_BYTES } from '../../core/resources/limits.ts';
 import { TurnFailure } from '../../core/result/failure.ts';
 import { errorCode } from '../errors.ts';
 import { EMPTY_ARCHIVE, NO_STATE, type PackedState } from './archive.ts';
+import { archivedBytes, type Described, headerOf } from './header.ts';
 import { CHUNK_BYTES, MAX_PLAIN_BYTES } from './limits.ts';
-import { type Entry, readIfThere, walk } from './walk.ts';
+import { readIfThere, walk } from './walk.ts';
 
 /** Number of named entries that are neither file nor directory nor link. */
 const NAMED_SKIPPED = 10;
 /** Largest files that a refusal names. */
 const NAMED_LARGEST = 5;
-/** Last time that a tar header can hold as written here, seconds. */
-const LAST_SECOND = 2 ** 31 - 1;
-/** Block size of a tar archive: a header is one block, content is padded to whole blocks. */
-const BLOCK_BYTES = 512;
 
 /**
  * Packs the directory as a compressed archive; equal content gives equal bytes. A background process may still write: a
@@ -39,17 +36,21 @@ export async function packDirectory(
   }
   const skipped: string[] = [];
   let unnamed = 0;
-  const entries: Entry[] = [];
+  const entries: Counted[] = [];
   const progress: Progress = { plain: EMPTY_ARCHIVE.length, limit, maxBytes, packed: 0, maxPacked, entries };
+  const first = new FirstNames();
   for (const entry of walk(directory)) {
-    if (entry.type === 'other') {
-      if (skipped.length < NAMED_SKIPPED) skipped.push(JSON.stringify(entry.name));
+    const { type, name, stats } = entry;
+    if (type === 'other') {
+      if (skipped.length < NAMED_SKIPPED) skipped.push(JSON.stringify(name));
       else unnamed += 1;
       continue;
     }
-    progress.plain += BLOCK_BYTES + (entry.type === 'file' ? padded(entry.stats.size) : 0);
+    const counted = { ...entry, type, bytes: 0, same: type === 'file' ? first.of(stats, name) : undefined };
+    counted.bytes = archivedBytes(headerOf(counted));
+    progress.plain += counted.bytes;
     // Entries above the limit are still counted, because the message names their size.
-    if (progress.plain <= limit) entries.push(entry);
+    if (progress.plain <= limit) entries.push(counted);
   }
   if (unnamed) skipped.push(`and ${unnamed} more`);
   checkPlain(progress);
@@ -61,7 +62,8 @@ export async function packDirectory(
   const archive = tar.pack();
   const collected = collect(archive, progress);
   try {
-    for (const entry of entries) await add(archive, entry, progress);
+    const added = new FirstNames();
+    for (const entry of entries) await add(archive, entry, added, progress);
     archive.finalize();
   } catch (error) {
     archive.destroy();
@@ -69,6 +71,26 @@ export async function packDirectory(
     throw error;
   }
   return { ...(await collected), skipped };
+}
+
+/** An entry, with the bytes that are counted for it in the plain archive. */
+interface Counted extends Described {
+  path: string;
+  bytes: number;
+}
+
+/** The first names of files that have several: a later name of one of them is a hard link. */
+class FirstNames {
+  readonly #names = new Map<string, string>();
+
+  /** Returns the first name of a file; undefined where `name` is the first, or the only one. */
+  of({ nlink, dev, ino }: BigIntStats, name: string): string | undefined {
+    if (nlink < 2n) return undefined;
+    const key = `${dev}:${ino}`;
+    const first = this.#names.get(key);
+    if (first === undefined) this.#names.set(key, name);
+    return first;
+  }
 }
 
 /** Progress of packing, which ends early above its limit. */
@@ -79,7 +101,7 @@ interface Progress {
   readonly maxBytes: number | undefined;
   packed: number;
   readonly maxPacked: number;
-  readonly entries: readonly Entry[];
+  readonly entries: readonly Counted[];
 }
 
 async function collect(archive: Pack, progress: Progress): Promise<Omit<PackedState, 'skipped'>> {
@@ -135,47 +157,40 @@ function checkPacked({ packed, maxPacked, entries }: Progress): void {
 }
 
 /** Names the largest files of a state that is too large. */
-function largest(entries: readonly Entry[]): string {
-  const bytes = ({ type, stats }: Entry) => (type === 'file' ? stats.size : 0);
+function largest(entries: readonly Counted[]): string {
+  const bytes = ({ type, stats }: Counted) => (type === 'file' ? Number(stats.size) : 0);
   const files = entries.toSorted((a, b) => bytes(b) - bytes(a)).slice(0, NAMED_LARGEST);
   const named = files.map((entry) => `${JSON.stringify(entry.name)} (${bytes(entry)} bytes)`);
   return named.length > 0 ? `; the largest files are ${named.join(', ')}` : '';
 }
 
-async function add(archive: Pack, entry: Entry, progress: Progress): Promise<void> {
-  if (entry.type === 'directory') {
-    archive.entry({ ...commonOf(entry), type: 'directory', mtime: new Date(0) });
-  } else if (entry.target !== undefined) {
-    const link = { type: 'symlink', linkname: entry.target, mode: 0o777, mtime: new Date(0) } as const;
-    archive.entry({ ...commonOf(entry), ...link });
-  } else {
-    const fd = openFile(entry.path);
-    if (fd === undefined) return;
-    try {
-      const now = fstatSync(fd);
-      if (!now.isFile()) return;
-      if (!isSame(now, entry.stats)) {
-        progress.plain += padded(now.size) - padded(entry.stats.size);
-        entry.stats = now;
-        checkPlain(progress);
-      }
-      // The size is the one that was counted, or less.
-      const size = Math.min(now.size, entry.stats.size);
-      const seconds = Math.floor(entry.stats.mtimeMs / 1000);
-      const mtime = new Date(Math.min(Math.max(seconds, 0), LAST_SECOND) * 1000);
-      await copyFile(fd, size, archive.entry({ ...commonOf(entry), type: 'file', size, mtime }), progress);
-    } finally {
-      closeSync(fd);
-    }
+async function add(archive: Pack, entry: Counted, added: FirstNames, progress: Progress): Promise<void> {
+  if (entry.type !== 'file') {
+    archive.entry(headerOf(entry));
+    return;
+  }
+  const fd = openFile(entry.path);
+  if (fd === undefined) return;
+  try {
+    const now = fstatSync(fd, { bigint: true });
+    if (!now.isFile()) return;
+    // A file that was replaced is stored as it is now, one that only changed with the size and the time that were counted, or less.
+    if (!isSame(now, entry.stats)) entry.stats = now;
+    else if (now.size < entry.stats.size) entry.stats = Object.assign(entry.stats, { size: now.size });
+    entry.same = added.of(now, entry.name);
+    const header = headerOf(entry);
+    count(archivedBytes(header), entry, progress);
+    await copyFile(fd, header.size, archive.entry(header), progress);
+  } finally {
+    closeSync(fd);
   }
 }
 
-/**
- * Owner and the times of directories are left out, because they differ from one incarnation to the next. The type bits, which
- * the header drops, are included, because tar-stream treats a mode of 0 as missing.
- */
-function commonOf({ name, stats }: Entry) {
-  return { name, mode: stats.mode & (constants.S_IFMT | 0o777), uid: 0, gid: 0 };
+/** Replaces what was counted for an entry. */
+function count(bytes: number, entry: Counted, progress: Progress): void {
+  progress.plain += bytes - entry.bytes;
+  entry.bytes = bytes;
+  checkPlain(progress);
 }
 
 /** Opens a file; undefined where it has vanished, or something else was put in its place, meanwhile. */
@@ -194,13 +209,8 @@ function openFile(path: string): number | undefined {
  * Reports whether two looks saw one file. The number of a file that was replaced can be that of another one soon. Where the kernel
  * tells no times of birth, Node takes those of the last change: a file that grows is another one there, and stored as it is then.
  */
-function isSame(one: Stats, other: Stats): boolean {
-  return one.ino === other.ino && one.dev === other.dev && one.birthtimeMs === other.birthtimeMs;
-}
-
-/** Bytes that a content takes in the archive. */
-function padded(size: number): number {
-  return Math.ceil(size / BLOCK_BYTES) * BLOCK_BYTES;
+function isSame(one: BigIntStats, other: BigIntStats): boolean {
+  return one.ino === other.ino && one.dev === other.dev && one.birthtimeNs === other.birthtimeNs;
 }
 
 async function copyFile(fd: number, size: number, sink: ReturnType<Pack['entry']>, progress: Progress): Promise<void> {

@@ -1,20 +1,20 @@
-import { lstatSync, opendirSync, readlinkSync, type Stats } from 'node:fs';
+import { type BigIntStats, lstatSync, opendirSync, readlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { clip } from '../../core/resources/limits.ts';
 import { TurnFailure } from '../../core/result/failure.ts';
 import { ifThere } from '../if-there.ts';
-import { MAX_ENTRIES } from './limits.ts';
+import { MAX_ENTRIES, MAX_PATH_BYTES } from './limits.ts';
 import { NAMES_AS_BYTES, orderedNames } from './names.ts';
 
 /** Limit of a path in an error message, bytes. */
-const MAX_PATH_BYTES = 512;
+const SHOWN_BYTES = 512;
 
 export interface Entry {
   /** Path within the directory, with `/`. */
   name: string;
   path: string;
   type: 'file' | 'directory' | 'symlink' | 'other';
-  stats: Stats;
+  stats: BigIntStats;
   /** Target of a symlink. */
   target?: string;
 }
@@ -27,8 +27,9 @@ export interface Entry {
 export function* walk(directory: string, prefix = '', room = { names: MAX_ENTRIES }): Generator<Entry> {
   for (const bytes of namesIn(directory, room)) {
     const name = prefix + utf8(bytes, `the name of ${JSON.stringify(prefix + bytes.toString('utf8'))}`);
+    checkLength(name);
     const path = join(directory, bytes.toString('utf8'));
-    const stats = readIfThere(() => lstatSync(path));
+    const stats = readIfThere(() => lstatSync(path, { bigint: true }));
     if (!stats) continue;
     if (stats.isDirectory()) {
       yield { name, path, type: 'directory', stats };
@@ -56,6 +57,14 @@ function namesIn(directory: string, room: { names: number }): Buffer[] {
   });
 }
 
+/** A path that is too long is refused however short the directory is: the next incarnation's may be longer. */
+function checkLength(name: string): void {
+  const length = Buffer.byteLength(name);
+  if (length <= MAX_PATH_BYTES) return;
+  const message = `BERTH_STATE_DIR: the path ${JSON.stringify(clip(name, SHOWN_BYTES))} has ${length} bytes; at most ${MAX_PATH_BYTES} can be stored`;
+  throw new TurnFailure('StateNotStored', message);
+}
+
 function utf8(bytes: Buffer, what: string): string {
   const text = bytes.toString('utf8');
   if (Buffer.from(text).equals(bytes)) return text;
@@ -70,7 +79,7 @@ export function readIfThere<T>(look: () => T): T | undefined {
     const { code, path } = error as NodeJS.ErrnoException;
     throw new TurnFailure(
       'StateNotStored',
-      `BERTH_STATE_DIR: ${clip(path ?? '', MAX_PATH_BYTES)} cannot be read (${code})`,
+      `BERTH_STATE_DIR: ${clip(path ?? '', SHOWN_BYTES)} cannot be read (${code})`,
     );
   }
 }

@@ -5,6 +5,7 @@ import fs, {
   appendFileSync,
   chmodSync,
   existsSync,
+  linkSync,
   lstatSync,
   mkdirSync,
   mkdtempSync,
@@ -26,7 +27,7 @@ import { zstdCompressSync, zstdDecompressSync } from 'node:zlib';
 import { pack } from 'tar-stream';
 import { afterAll, describe, test, vi } from 'vitest';
 import { EMPTY_DIGEST } from '../../../runner/state/archive.ts';
-import { CHUNK_BYTES } from '../../../runner/state/limits.ts';
+import { CHUNK_BYTES, MAX_PATH_BYTES } from '../../../runner/state/limits.ts';
 import { packDirectory } from '../../../runner/state/pack.ts';
 import { unpackDirectory } from '../../../runner/state/unpack.ts';
 import { walk } from '../../../runner/state/walk.ts';
@@ -56,7 +57,7 @@ function fill(path: string): string {
 }
 
 async function tarOf(
-  entries: Parameters<ReturnType<typeof pack>['entry']>[0][],
+  entries: (Parameters<ReturnType<typeof pack>['entry']>[0] & { pax?: Record<string, string> })[],
 ): Promise<{ packed: Buffer; digest: string }> {
   const archive = pack();
   for (const entry of entries) archive.entry(entry, 'x'.repeat(entry.size ?? 0));
@@ -227,13 +228,13 @@ describe('state', () => {
       renameSync(join(path, '..', 'next'), file);
     };
     const twice = () => {
-      const { ino } = statSync(file);
+      const { ino } = statSync(file, { bigint: true });
       replace();
       replace();
       // Many file systems give the number of the file that was removed last to the next one.
       const { fstatSync } = fs;
       vi.spyOn(fs, 'fstatSync').mockImplementation(((fd: number) =>
-        Object.assign(fstatSync(fd), { ino })) as typeof fstatSync);
+        Object.assign(fstatSync(fd, { bigint: true }), { ino })) as typeof fstatSync);
       syncBuiltinESMExports();
     };
     const probes = directory();
@@ -332,7 +333,10 @@ describe('state', () => {
     writeFileSync(join(to, 'kept'), '');
     await assert.rejects(unpackDirectory(to, packed, '0'.repeat(64)), /digest/);
     assert.deepEqual(readdirSync(to), ['kept']);
-    assert.ok(!existsSync(`${to}.restoring`));
+    assert.deepEqual(
+      readdirSync(dirname(to)).filter((name) => name.endsWith('~')),
+      [],
+    );
   });
 
   test('a truncated or alien archive leaves the directory as it was', async () => {
@@ -343,6 +347,111 @@ describe('state', () => {
       await assert.rejects(unpackDirectory(to, bad, digest));
       assert.deepEqual(readdirSync(to), ['kept']);
     }
+  });
+
+  test('a path that is longer than what may be stored is refused with the path, in a directory of any length', async () => {
+    const path = directory();
+    let name = 'a';
+    while (name.length < MAX_PATH_BYTES - 201) name += `/${'d'.repeat(200)}`;
+    mkdirSync(join(path, name), { recursive: true });
+    const fill = MAX_PATH_BYTES - name.length - 1;
+    writeFileSync(join(path, name, 'f'.repeat(fill)), 'x');
+    const { packed, digest } = await packDirectory(path);
+    // The restored tree is below a directory as long as the limit leaves room for.
+    const to = join(directory(), 'd'.repeat(200), 'd'.repeat(200), 'd'.repeat(200));
+    mkdirSync(to, { recursive: true });
+    await unpackDirectory(to, packed, digest);
+    assert.equal((await packDirectory(to)).digest, digest);
+    renameSync(join(path, name, 'f'.repeat(fill)), join(path, name, 'f'.repeat(fill + 1)));
+    await assert.rejects(packDirectory(path), {
+      code: 'StateNotStored',
+      message: /^BERTH_STATE_DIR: the path "a\/d{200}.* has 3073 bytes; at most 3072 can be stored$/,
+    });
+  });
+
+  test('a path as long as the kernel takes in the directory, which an earlier release stored, is restored', async () => {
+    const to = directory();
+    const names: string[] = [];
+    let name = 'd';
+    while (Buffer.byteLength(join(to, name)) < 4095 - 202) {
+      names.push(name);
+      name += `/${'d'.repeat(200)}`;
+    }
+    const last = `${name}/${'f'.repeat(4095 - Buffer.byteLength(join(to, name)) - 1)}`;
+    const entries = [...names, name].map((each) => ({ name: each, type: 'directory' as const }));
+    const { packed, digest } = await tarOf([...entries, { name: last, size: 1 }]);
+    await unpackDirectory(to, packed, digest);
+    assert.equal(readFileSync(join(to, last), 'utf8'), 'x');
+  });
+
+  test('an archive whose names make it larger than what is packed today, which an earlier release stored, is restored', async () => {
+    const [name, comment] = ['f000', 'x'.repeat(3 * 1024 * 1024)];
+    const { packed: one } = await tarOf([{ name, pax: { comment } }]);
+    const entry = zstdDecompressSync(one).subarray(0, -1024);
+    const at = entry.indexOf(name);
+    const plain = Buffer.alloc(90 * entry.length + 1024);
+    for (let i = 0; i < 90; i++) {
+      entry.copy(plain, i * entry.length);
+      plain.write(`f${100 + i}`, i * entry.length + at);
+    }
+    const to = directory();
+    await unpackDirectory(to, zstdCompressSync(plain), createHash('sha256').update(plain).digest('hex'));
+    assert.equal(readdirSync(to).length, 90);
+  });
+
+  test('a hard link is restored as one, and as a file with its content by what does not know its record', async () => {
+    const from = directory();
+    mkdirSync(join(from, 'z'));
+    writeFileSync(join(from, 'a'), 'both');
+    linkSync(join(from, 'a'), join(from, 'z', 'b'));
+    const { packed, digest } = await packDirectory(from);
+    const to = directory();
+    await unpackDirectory(to, packed, digest);
+    appendFileSync(join(to, 'a'), ' changed');
+    assert.equal(readFileSync(join(to, 'z', 'b'), 'utf8'), 'both changed');
+    const alien = Buffer.from(
+      zstdDecompressSync(packed).toString('latin1').replace('BERTH.same', 'OTHER.same'),
+      'latin1',
+    );
+    const other = directory();
+    await unpackDirectory(other, zstdCompressSync(alien), createHash('sha256').update(alien).digest('hex'));
+    assert.equal(readFileSync(join(other, 'z', 'b'), 'utf8'), 'both');
+    assert.equal(statSync(join(other, 'z', 'b')).nlink, 1);
+  });
+
+  test('a hard link to what is no file of the archive is restored as a file', async () => {
+    const outside = join(root, 'outside');
+    writeFileSync(outside, 'secret');
+    const record = (same: string) => ({ pax: { 'BERTH.same': same } });
+    const { packed, digest } = await tarOf([
+      { name: 'd', type: 'directory' },
+      { name: 'l', type: 'symlink', linkname: outside },
+      ...['../outside', outside, 'd', 'l', 'later'].map((same, i) => ({ name: `${i}`, size: 1, ...record(same) })),
+      { name: 'later', size: 1 },
+    ]);
+    const to = directory();
+    await unpackDirectory(to, packed, digest);
+    for (const i of [0, 1, 2, 3, 4]) {
+      assert.equal(readFileSync(join(to, `${i}`), 'utf8'), 'x');
+      assert.equal(statSync(join(to, `${i}`)).nlink, 1);
+    }
+  });
+
+  test('a time before 1970 or after 2038 becomes the nearest one that can be stored', async () => {
+    const from = directory();
+    for (const [name, time] of [
+      ['early', new Date(-5000)],
+      ['late', new Date(2 ** 31 * 1000 + 500)],
+    ] as const) {
+      writeFileSync(join(from, name), '');
+      utimesSync(join(from, name), time, time);
+    }
+    const { packed, digest } = await packDirectory(from);
+    const to = directory();
+    await unpackDirectory(to, packed, digest);
+    const us = ['early', 'late'].map((name) => statSync(join(to, name), { bigint: true }).mtimeNs / 1000n);
+    assert.deepEqual(us, [0n, 2_147_483_647_999_999n]);
+    assert.equal((await packDirectory(to)).digest, digest);
   });
 
   const escapes: [sentence: string, entries: Parameters<typeof tarOf>[0]][] = [

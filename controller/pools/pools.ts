@@ -6,7 +6,14 @@ import { WorkQueue } from '../../core/kube/queue.ts';
 import { pods as podKind } from '../../core/kube/resources.ts';
 import type { KubeApi } from '../../core/kube/types.ts';
 import { type StoredSessionPool, sessionpools } from '../../core/resources/kinds.ts';
-import { LABEL_CLASS, LABEL_POOL, LABEL_POOL_UID, poolPodName } from '../../core/resources/names.ts';
+import {
+  LABEL_CLASS,
+  LABEL_POOL,
+  LABEL_POOL_UID,
+  numberOfPod,
+  poolOfPod,
+  poolPodName,
+} from '../../core/resources/names.ts';
 import type { SessionPoolStatus } from '../../core/resources/sessionpool.ts';
 import { type Clock, type Logger, leapsOf, msUntil, type Random } from '../../core/runtime.ts';
 import type { PoolCounts } from '../act/context.ts';
@@ -24,6 +31,7 @@ import { isFromPool, isSessionPod, isUnclaimed } from '../world/session-pods.ts'
 import type { Installation, Problem } from '../world/world.ts';
 import { hasAnswered } from './claimable.ts';
 import { decidePool, type PoolDecision, pausedFor, STARTS_LIMIT_MS, STARTS_PAUSE_MS, startsAfter } from './decide.ts';
+import { PodNumbers } from './pod-numbers.ts';
 import type { PoolFailures, PoolPod, PoolWorld } from './pool-world.ts';
 import { type PoolTemplate, poolTemplate } from './template.ts';
 
@@ -59,8 +67,7 @@ interface PoolMemory {
   removed: Set<string>;
   /** Pods that no session had taken at the last reconcile, as `uid ready` or `uid starting`. */
   claimable: Set<string>;
-  /** Names of pods that somebody else has made. */
-  foreign: Set<string>;
+  numbers: PodNumbers;
 }
 
 /** Minimum time between two writes of a status in which only numbers differ. */
@@ -116,6 +123,8 @@ export class Pools implements PoolCounts {
     const { namespace, name, labels } = pod.metadata;
     const pool = labels?.[LABEL_POOL];
     if (pool !== undefined && isFromPool(name)) {
+      const memory = this.#memories.get(`${namespace}/${pool}`);
+      if (memory?.uid === poolOfPod(name)) memory?.numbers.sawPod(numberOfPod(name));
       if (isUnclaimed(pod)) this.changed(namespace, pool);
       else this.#changedByStart(namespace, pool);
     }
@@ -300,14 +309,16 @@ export class Pools implements PoolCounts {
   ): Promise<boolean> {
     const { ledger } = this.#options;
     const { namespace, uid } = pool.metadata;
-    const number = this.#freeNumber(pool, memory);
+    const number = memory.numbers.next;
     const name = poolPodName(uid, number);
     if (!ledger.reserveForPool({ namespace, class: pool.spec.class }, name)) return false;
     try {
       await this.#make(pool, number, settings, signal).catch((error: unknown) => {
         if (!isAlreadyExists(error)) throw error;
-        return this.#adopt(namespace, name, memory, signal);
+        memory.numbers.sawPod(number);
+        return this.#adopt(namespace, name, signal);
       });
+      memory.numbers.sawPod(number);
     } catch (error) {
       failed(ledger, namespace, name, error);
       throw error;
@@ -330,25 +341,14 @@ export class Pools implements PoolCounts {
     log.info({ pool: key, pod: created.metadata.name }, 'pool pod created');
   }
 
-  /** The lowest number without a pod. That of a creation whose answer was lost is tried again: it makes no second pod. */
-  #freeNumber({ metadata: { namespace, uid } }: StoredSessionPool, { foreign }: PoolMemory): number {
-    const { caches, ledger } = this.#options;
-    for (let number = 0; ; number++) {
-      const name = poolPodName(uid, number);
-      // A session may still name a pod that is gone.
-      if (!caches.pod(namespace, name) && !foreign.has(name) && !ledger.isTaken(namespace, name)) return number;
-    }
-  }
-
-  /** Takes note of a pod that exists although the caches do not show it: an earlier attempt has made it, or somebody else. */
-  async #adopt(namespace: string, name: string, { foreign }: PoolMemory, signal: AbortSignal): Promise<void> {
+  /** Takes note of a pod that exists although the caches do not show it: an earlier attempt has made it, or somebody else has, who keeps it. */
+  async #adopt(namespace: string, name: string, signal: AbortSignal): Promise<void> {
     const { api, caches } = this.#options;
     const pod = await api.get(podKind, { namespace, name }, { signal }).catch((error: unknown) => {
-      if (isNotFound(error)) throw new TransportError(`pod ${name} existed and is gone by now; it is made again`);
+      if (isNotFound(error)) throw new TransportError(`pod ${name} existed and is gone by now; the pool gets another`);
       throw error;
     });
     if (isUnclaimed(pod) || isSessionPod(pod)) caches.sawPod(pod);
-    else foreign.add(name);
   }
 
   /** Remembers a refusal, so that the status says it, and so that events do not have a pod tried again at once. */
@@ -445,7 +445,7 @@ export class Pools implements PoolCounts {
         writtenAt: Number.NEGATIVE_INFINITY,
         removed: new Set(),
         claimable: new Set(),
-        foreign: new Set(),
+        numbers: new PodNumbers(this.#options.random),
       };
       this.#memories.set(key, memory);
     }

@@ -66,11 +66,12 @@ export function podName(sessionUID: string, incarnation: number): string {
   return `s-${sessionUID}-${incarnation}`;
 }
 
-const POOL_POD = /^p-([0-9a-f-]{36})-[0-9]+$/;
+const POOL_POD = /^p-([0-9a-f-]{36})-([0-9]+)$/;
 
 /**
- * Name of a pool's pod: `p-<pool uid>-<number>`. A creation that is sent again after a lost answer has the same name, and
- * makes no second pod. A session that claims the pod keeps the name.
+ * Name of a pool's pod: `p-<pool uid>-<number>`, which no later pod gets. A creation that is sent again after a lost answer
+ * has the same name, and makes no second pod. A session that claims the pod keeps the name. It is the pod's host name too,
+ * so it has at most 63 characters: those of a number of 16 digits are 55.
  */
 export function poolPodName(poolUID: string, number: number): string {
   return `p-${poolUID}-${number}`;
@@ -79,6 +80,11 @@ export function poolPodName(poolUID: string, number: number): string {
 /** Returns the uid of the pool that made a pod of this name; undefined for other names. */
 export function poolOfPod(name: string): string | undefined {
   return POOL_POD.exec(name)?.[1];
+}
+
+/** Returns the number in the name of a pool's pod; NaN for other names. */
+export function numberOfPod(name: string): number {
+  return Number(POOL_POD.exec(name)?.[2] ?? Number.NaN);
 }
 
 /** Name of a session's volume: `w-<session uid>`, the same for all its pods. */

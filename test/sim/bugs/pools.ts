@@ -316,6 +316,22 @@ export const poolBugs: readonly Bug[] = [
     ],
   },
   {
+    name: 'pods of a pool are numbered by the lowest number that is free',
+    caughtBy: ['named once'],
+    within: 30,
+    focus: { pools: true },
+    edits: [
+      {
+        file: 'controller/pools/pools.ts',
+        find: '    const number = memory.numbers.next;\n',
+        replace: `    let number = 0;
+    while (this.#options.caches.pod(namespace, poolPodName(uid, number)) || ledger.isTaken(namespace, poolPodName(uid, number)))
+      number += 1;
+`,
+      },
+    ],
+  },
+  {
     name: 'a controller that stops cuts off the creation of a pod of a pool, and releases its lease',
     caughtBy: ['capacity', 'one pool keeper'],
     within: 200,

@@ -20,7 +20,15 @@ import { oneLeader } from './leaders.ts';
 import { logKept } from './logs.ts';
 import { oneOrder } from './one-order.ts';
 import { oneStory, runsInTruth } from './one-story.ts';
-import { boundFirst, claimedOnce, claimsCostNothing, keptForItsSession, madeAlike, onePoolKeeper } from './pools.ts';
+import {
+  boundFirst,
+  claimedOnce,
+  claimsCostNothing,
+  keptForItsSession,
+  madeAlike,
+  namedOnce,
+  onePoolKeeper,
+} from './pools.ts';
 import { preempted } from './preempted.ts';
 import { protectedFirst } from './protection.ts';
 import { inTurn } from './queue.ts';
@@ -62,6 +70,7 @@ const all: readonly MakeInvariant[] = [
   boundFirst,
   claimsCostNothing,
   madeAlike,
+  namedOnce,
   onePoolKeeper,
   recordedFiles,
   awaitedFiles,

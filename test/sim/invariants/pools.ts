@@ -47,6 +47,24 @@ export const claimedOnce: MakeInvariant = (facts) => ({
   },
 });
 
+/**
+ * The name of a pool's pod is never that of a later pod: logs are found by it. A creation without an answer may be sent
+ * again, so only the names of those that were answered count.
+ */
+export const namedOnce: MakeInvariant = (facts) => {
+  const made = new Set<string>();
+  return {
+    answered({ verb, resource, name }, error) {
+      if (verb === 'create' && resource === 'pods' && !error && isOfPool(name)) made.add(name);
+    },
+    committed({ storage, type, object }) {
+      const { name } = object.metadata;
+      if (storage === PODS && type === 'ADDED' && made.has(name))
+        facts.fail('named once', `pod ${name} has the name of an earlier pod`);
+    },
+  };
+};
+
 /** A pod that a session has claimed is deleted for that session alone: neither by its pool nor for another session. */
 export const keptForItsSession: MakeInvariant = (facts) => {
   /** Process and pod → the session for which the process deletes the pod; empty: for its pool. */

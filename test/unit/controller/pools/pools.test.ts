@@ -4,7 +4,7 @@ import type { Pod } from '../../../../core/kube/builtin.ts';
 import { ApiError, TransportError } from '../../../../core/kube/errors.ts';
 import { pods } from '../../../../core/kube/resources.ts';
 import { sessionpools, sessions, turns } from '../../../../core/resources/kinds.ts';
-import { poolPodName } from '../../../../core/resources/names.ts';
+import { numberOfPod, poolOfPod, poolPodName } from '../../../../core/resources/names.ts';
 import { isTerminal } from '../../../../core/resources/turn-phases.ts';
 import { NO_FAULTS } from '../../../sim/api/faults.ts';
 import type { ControllerCall } from '../../../sim/observer.ts';
@@ -108,9 +108,10 @@ describe('a pool', () => {
       await world.until('the creation', () => creations(world) === 1 + watchStalled);
       faults = NO_FAULTS;
       await world.pass(100);
-      assert.deepEqual(names(), [poolPodName(uid, 0)]);
+      const [only, ...others] = names();
+      assert.deepEqual([poolOfPod(only ?? ''), others], [uid, []]);
       await full(1);
-      assert.deepEqual([names(), creations(world)], [[poolPodName(uid, 0)], 1 + watchStalled]);
+      assert.deepEqual([names(), creations(world)], [[only], 1 + watchStalled]);
     }
   });
 
@@ -142,7 +143,10 @@ describe('a pool', () => {
 
   test('passes over a name that somebody else has taken', async () => {
     const { world, uid, names, scale, full } = await aPool();
-    const name = poolPodName(uid, 0);
+    await scale(1);
+    await full(1);
+    const [first = ''] = names();
+    const name = poolPodName(uid, numberOfPod(first) + 1);
     const foreign: Pod = {
       metadata: { name, namespace: 'team' },
       spec: { containers: [{ name: 'main', image: 'other' }] },
@@ -152,40 +156,39 @@ describe('a pool', () => {
     await full(2);
     assert.deepEqual(
       names().sort(),
-      [0, 1, 2].map((number) => poolPodName(uid, number)),
+      [0, 1, 2].map((number) => poolPodName(uid, numberOfPod(first) + number)),
     );
   });
 
-  test('numbers its pods by the lowest number that neither a pod nor a session has', async () => {
+  test('never gives a name to a second pod, be it of one leader or of two', async () => {
     const { world, uid, names, scale, full } = await aPool();
-    await scale(1);
-    await full(1);
-    await world.session('notes');
-    await world.until('another pod', () => names().length === 2);
-    await full(1);
-    assert.deepEqual(
-      names().sort(),
-      [0, 1].map((number) => poolPodName(uid, number)),
-    );
-    await world.server.admin.delete(sessions, { namespace: 'team', name: 'notes' });
-    await world.until('the end of its pod', () => names().length === 1);
-    await world.pass(1_000);
-    await scale(2);
-    await full(2);
-    assert.deepEqual(
-      names().sort(),
-      [0, 1].map((number) => poolPodName(uid, number)),
-    );
+    const had = new Set<string>();
+    for (let round = 0; round < 4; round++) {
+      await scale(2);
+      await world.until('the pods', () => names().length === 2);
+      await full(2);
+      for (const name of names()) {
+        assert.ok(!had.has(name), `${name} is the name of an earlier pod`);
+        assert.equal(poolOfPod(name), uid);
+        assert.ok(name.length <= 63, 'a host name');
+        had.add(name);
+      }
+      await scale(0);
+      await world.until('the end of the pods', () => names().length === 0);
+      if (round === 1) await restart(world);
+    }
+    assert.equal(had.size, 8);
   });
 
   test('gives a pod that still starts to a session that finds none ready, which counts as missed', async () => {
-    const { world, uid, pool, scale, full } = await aPool();
+    const { world, names, pool, scale, full } = await aPool();
     await scale(1);
     await world.until('its pod', () => creations(world) === 1);
     await world.pass(20);
     assert.equal(pool()?.status?.ready ?? 0, 0);
+    const [first] = names();
     const { status } = await world.session('notes');
-    assert.equal(status?.podName, poolPodName(uid, 0));
+    assert.equal(status?.podName, first);
     await full(1);
     await world.until('the counts', () => pool()?.status?.missed === 1);
     assert.deepEqual([pool()?.status?.claimed, creations(world)], [0, 2]);
@@ -242,7 +245,7 @@ describe('a pool', () => {
 
   test('that was turned off loses the pods that no session has claimed', async () => {
     let isOn = true;
-    const { world, uid, names, scale, full } = await aPool({ sessionPools: () => isOn });
+    const { world, names, scale, full } = await aPool({ sessionPools: () => isOn });
     await scale(1);
     await full(1);
     const claimed = await world.session('claimed');
@@ -251,7 +254,7 @@ describe('a pool', () => {
     await restart(world);
     await world.until('the end of the unclaimed pod', () => names().length === 1);
     await world.pass(60_000);
-    assert.deepEqual(names(), [poolPodName(uid, 0)]);
+    assert.deepEqual(names(), [claimed.status?.podName]);
     assert.equal(world.server.get(sessions, 'team', 'claimed')?.status?.podUID, claimed.status?.podUID);
   });
 

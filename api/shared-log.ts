@@ -1,7 +1,7 @@
 import { onAbort } from '../core/abort.ts';
 import type { LogStart } from '../core/follow/pod-lines.ts';
-import type { KubeApi } from '../core/kube/types.ts';
 import { type LogLine, podLogLines } from '../core/pod-log/lines.ts';
+import type { LogApi, LogPod } from '../core/pod-log/open.ts';
 import { BEFORE_ALL, instantOf, isLater, type LinePlace, timeBefore } from '../core/pod-log/position.ts';
 import type { Clock } from '../core/runtime.ts';
 
@@ -16,9 +16,9 @@ const STRING_BYTES = 24;
 const WIDE = /[\u0100-\uffff]/;
 
 export interface SharedLogOptions {
-  api: Pick<KubeApi, 'podLog'>;
+  api: LogApi;
   clock: Clock;
-  ref: { namespace: string; name: string };
+  pod: LogPod;
   /** Limit of the lines that are kept, bytes. */
   bytes: number;
 }
@@ -84,11 +84,11 @@ export class SharedLog {
 
   /** Yields lines that are not kept, up to those that are. */
   async *#older(cursor: Cursor, signal: AbortSignal): AsyncGenerator<LogLine> {
-    const { api, clock, ref } = this.#options;
+    const { api, clock, pod } = this.#options;
     const left = this.#left;
     cursor.begin();
     const options = { sinceTime: timeBefore(cursor.place), follow: false, signal };
-    for await (const lines of podLogLines(api, clock, ref, options)) {
+    for await (const lines of podLogLines(api, clock, pod, options)) {
       for (const line of lines) {
         if (isLater(line.place, this.#left)) return cursor.skipTo(this.#left);
         if (cursor.passes(line)) yield line;
@@ -106,9 +106,9 @@ export class SharedLog {
   }
 
   async #read(): Promise<void> {
-    const { api, clock, ref } = this.#options;
+    const { api, clock, pod } = this.#options;
     try {
-      for await (const lines of podLogLines(api, clock, ref, { follow: true, signal: this.#stop.signal })) {
+      for await (const lines of podLogLines(api, clock, pod, { follow: true, signal: this.#stop.signal })) {
         for (const line of lines) this.#add(line);
         this.#wake();
       }

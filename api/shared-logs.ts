@@ -1,6 +1,6 @@
 import type { ReadLines } from '../core/follow/pod-lines.ts';
-import type { KubeApi } from '../core/kube/types.ts';
 import type { LogLine } from '../core/pod-log/lines.ts';
+import { findPod, type LogApi, type LogPod } from '../core/pod-log/open.ts';
 import type { Clock } from '../core/runtime.ts';
 import { SharedLog } from './shared-log.ts';
 
@@ -24,7 +24,7 @@ export interface SharedLogsOptions {
 /** Logs of the pods that somebody follows: one stream each, however many follow. */
 export class SharedLogs {
   readonly #options: SharedLogsOptions;
-  /** Logs by the name of their pod, which no other pod ever has; those without followers in the order in which the last one left. */
+  /** Logs by the UID of their pod; those without followers in the order in which the last one left. */
   readonly #shared = new Map<string, Shared>();
 
   constructor(options: SharedLogsOptions) {
@@ -35,27 +35,20 @@ export class SharedLogs {
    * Returns a function that yields the lines of a pod's log from `start` on, live until the pod is gone. Rejects as the
    * shared stream does. All who follow a pod must give the same logs: those of the first are read.
    */
-  readFrom(api: Pick<KubeApi, 'podLog'>): ReadLines {
-    return (ref, start, signal) => this.#read(api, ref, start, signal);
+  readFrom(api: LogApi): ReadLines {
+    return (pod, start, signal) => this.#read(api, pod, start, signal);
   }
 
-  async *#read(api: Pick<KubeApi, 'podLog'>, ...[ref, start, signal]: Parameters<ReadLines>): AsyncGenerator<LogLine> {
-    const key = `${ref.namespace}/${ref.name}`;
-    for (let isOver = false; !isOver; ) {
-      const known = this.#shared.get(key);
-      const shared = known ?? this.#open(key, api, ref);
-      // A stream that was opened earlier may have been told that there is no pod before this one was made.
-      isOver = !known;
-      shared.cancelStop();
-      shared.followers += 1;
-      try {
-        for await (const line of shared.log.follow(start, signal)) {
-          isOver = true;
-          yield line;
-        }
-      } finally {
-        this.#release(key, shared);
-      }
+  async *#read(api: LogApi, ...[named, start, signal]: Parameters<ReadLines>): AsyncGenerator<LogLine> {
+    const pod = await findPod(api, named, signal);
+    if (!pod) return;
+    const shared = this.#shared.get(pod.uid) ?? this.#open(api, pod);
+    shared.cancelStop();
+    shared.followers += 1;
+    try {
+      yield* shared.log.follow(start, signal);
+    } finally {
+      this.#release(pod.uid, shared);
     }
   }
 
@@ -65,15 +58,15 @@ export class SharedLogs {
     await Promise.all(all.map(([, { log }]) => log.ended));
   }
 
-  #open(key: string, api: Pick<KubeApi, 'podLog'>, ref: { namespace: string; name: string }): Shared {
+  #open(api: LogApi, pod: LogPod): Shared {
     // Followers are limited, those that may come back are not.
     const idle = [...this.#shared].find(([, { followers }]) => followers === 0);
     if (idle && this.#shared.size >= this.#options.most) this.#end(...idle);
-    const log = new SharedLog({ ...this.#options, api, ref });
+    const log = new SharedLog({ ...this.#options, api, pod });
     const shared: Shared = { log, followers: 0, cancelStop: () => {} };
-    this.#shared.set(key, shared);
-    // A log that has ended is not one of a pod that is still to be created.
-    void log.ended.then(() => this.#end(key, shared));
+    this.#shared.set(pod.uid, shared);
+    // Whoever comes after an error reads anew.
+    void log.ended.then(() => this.#end(pod.uid, shared));
     return shared;
   }
 

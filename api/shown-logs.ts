@@ -3,7 +3,7 @@
  * log itself, so its text is redacted here by the rules by which the controller redacts the log of its turn.
  */
 import { StringDecoder } from 'node:string_decoder';
-import { ifThere, isForbidden } from '../core/kube/errors.ts';
+import { ifThere } from '../core/kube/errors.ts';
 import { pods } from '../core/kube/resources.ts';
 import type { KubeApi, ObjectRef } from '../core/kube/types.ts';
 import { sessionclasses } from '../core/resources/kinds.ts';
@@ -18,11 +18,9 @@ const SPACE = 0x20;
 type Api = Pick<KubeApi, 'get' | 'list' | 'watch' | 'podLog'>;
 
 /** Reads logs of the pods of one session, redacted; else as `api` does. */
-export function shownLogs(
-  api: Api,
-  { class: className }: { class: string },
-): Pick<KubeApi, 'list' | 'watch' | 'podLog'> {
+export function shownLogs(api: Api, { class: className }: { class: string }): Api {
   return {
+    get: (resource, ref, options) => api.get(resource, ref, options),
     list: (resource, options) => api.list(resource, options),
     watch: (resource, options) => api.watch(resource, options),
     async *podLog(ref, options) {
@@ -42,20 +40,11 @@ async function rulesFor(
   signal: AbortSignal | undefined,
 ): Promise<Rules | undefined> {
   const options = signal ? { signal } : {};
-  let forbidden: unknown;
-  const pod = await api.get(pods, ref, options).catch((error: unknown) => {
-    // An installation whose API may not read pods: the class says what is known of them.
-    if (!isForbidden(error)) throw error;
-    forbidden = error;
-    return undefined;
-  });
-  if (pod && pod.metadata.labels?.[LABEL_RUNNER] !== 'None') return undefined;
-  if (pod?.metadata.annotations?.[ANNOTATION_REDACTION] !== undefined)
+  const pod = await api.get(pods, ref, options);
+  if (pod.metadata.labels?.[LABEL_RUNNER] !== 'None') return undefined;
+  if (pod.metadata.annotations?.[ANNOTATION_REDACTION] !== undefined)
     return hiddenByRules(redactionOf(pod, undefined)).logs;
   const present = await ifThere(api.get(sessionclasses, { name: className }, options));
-  // Nothing is known of the pod then, and its text might be raw.
-  if (forbidden && !present) throw forbidden;
-  if (!pod && present?.spec.runner !== 'None') return undefined;
   return hiddenByRules(redactionOf(pod, present)).logs;
 }
 

@@ -128,11 +128,12 @@ export async function buildLines(
   const { api, namespace } = cluster;
   const { status } = await getEnvironment(cluster, name, signal);
   if (status?.phase !== 'Building' || !status.build) return { lines: [] };
-  const { status: build } = await api.get(sessions, { namespace, name: status.build }, { signal });
-  const pod = build?.podName;
+  const { metadata, status: build } = await api.get(sessions, { namespace, name: status.build }, { signal });
+  const { podName: pod, incarnation = 0 } = build ?? {};
   if (!pod) return { lines: [] };
   let text = '';
-  for await (const piece of podText(api, { namespace, name: pod }, { signal })) text += piece;
+  for await (const piece of podText(api, { namespace, name: pod, session: metadata.uid, incarnation }, { signal }))
+    text += piece;
   return { pod, lines: text.split('\n').slice(0, -1) };
 }
 

@@ -40,7 +40,8 @@ export function kubernetesBackend(cluster: () => KubeCluster, api: KubeClient, c
     async *text({ metadata: { namespace, name, uid }, status }, { follow, ...options }) {
       const { podText, sessionText } = await import('../core/pod-log/session-text.ts');
       if (follow) yield* sessionText(api, cli.clock, { namespace, name, uid }, options);
-      else if (status?.podName) yield* podText(api, { namespace, name: status.podName }, options);
+      const { podName, incarnation = 0 } = status ?? {};
+      if (!follow && podName) yield* podText(api, { namespace, name: podName, session: uid, incarnation }, options);
     },
     async *sessionEvents(session, options, cli) {
       yield* (await import('./follow/stream.ts')).followSession(session, cluster(), cli, options);

@@ -36,7 +36,8 @@ export const logRoutes: Route[] = [
     async handle({ params, query: { follow, sinceTime }, signal }, { api, clock }) {
       const { namespace, session: name } = params;
       const { metadata, spec, status } = await api.get(sessions, { namespace, name }, { signal });
-      const podName = status?.podName;
+      const { podName, incarnation = 0 } = status ?? {};
+      const { uid } = metadata;
       const options = { ...(sinceTime === undefined ? {} : { sinceTime }), signal };
       if (follow === 'false' && !podName) {
         const text = `Session "${name}" has no pod at present. GET …/turns/{turn}/log for what its turns printed.`;
@@ -45,8 +46,8 @@ export const logRoutes: Route[] = [
       const shown = shownLogs(api, spec);
       const text =
         follow === 'false'
-          ? podText(shown, { namespace, name: podName as string }, options)
-          : sessionText(shown, clock, { namespace, name, uid: metadata.uid }, options);
+          ? podText(shown, { namespace, name: podName as string, session: uid, incarnation }, options)
+          : sessionText(shown, clock, { namespace, name, uid }, options);
       return {
         status: 200,
         stream: untilGone(text, signal),

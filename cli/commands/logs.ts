@@ -26,7 +26,7 @@ const BEHIND_MS = 10_000;
 export async function logs(named: string, flags: LogsFlags, cli: Cli): Promise<number> {
   if (named === '-') {
     if (flags.turn || flags.follow) throw refused('--turn and --follow need a session’s name instead of -');
-    await print(readable(cli.stdin), cli);
+    await print(readable(cli.stdin, { hasRunner: true }), cli);
     return 0;
   }
   return withCluster(flags, cli, async (cluster) => {

@@ -1,6 +1,7 @@
 import type { FrameOf, Result } from '../../core/frames/messages.ts';
 import type { StoredPod } from '../../core/kube/builtin.ts';
 import { pods } from '../../core/kube/resources.ts';
+import { openLog } from '../../core/pod-log/open.ts';
 import { CONTAINER } from '../../core/resources/names.ts';
 import { redactionOf } from '../../core/resources/redaction.ts';
 import type { TurnStatus } from '../../core/resources/turn.ts';
@@ -74,11 +75,10 @@ const SILENCE_MS = 2000;
  * rotates after the last line leaves an empty file. Undefined where they are few.
  */
 async function lateness({ effects, signal }: ReconcileContext, pod: StoredPod): Promise<number | undefined> {
-  const { name, namespace } = pod.metadata;
   const { startedAt = '', finishedAt = '' } = ownContainer(pod)?.state?.terminated ?? {};
   let first = '';
-  const options = { container: CONTAINER, timestamps: true, limitBytes: 64, signal };
-  for await (const piece of effects.api.podLog({ namespace, name }, options)) first += piece.toString('latin1');
+  const options = { timestamps: true, limitBytes: 64, signal };
+  for await (const piece of openLog(effects.api, pod.metadata, options)) first += piece.toString('latin1');
   const lateMs = Date.parse(first.split(' ')[0] || finishedAt) - Date.parse(startedAt);
   return lateMs > SILENCE_MS ? Math.round(lateMs / 1000) : undefined;
 }
@@ -87,16 +87,15 @@ async function lateness({ effects, signal }: ReconcileContext, pod: StoredPod): 
 async function readLog(context: ReconcileContext, pod: StoredPod): Promise<RunnerlessLog | 'Unreadable'> {
   const { effects, signal, world } = context;
   const { name, uid, namespace } = pod.metadata;
-  const ref = { namespace, name };
   try {
-    const live = await effects.api.get(pods, ref, { signal });
+    const live = await effects.api.get(pods, { namespace, name }, { signal });
     if (live.metadata.uid !== uid) return 'Unreadable';
     const env = live.spec.containers.find(({ name }) => name === CONTAINER)?.env;
     const value = (variable: string) => env?.find(({ name }) => name === variable)?.value;
     const start = value(START_MARKER) || DEFAULT_MARKERS.start;
     const end = value(END_MARKER) || DEFAULT_MARKERS.end;
     const log = new RunnerlessLog({ start, end }, redactionOf(live, world.class));
-    for await (const piece of endedLog(context, ref)) log.push(piece);
+    for await (const piece of endedLog(context, openLog(effects.api, pod.metadata, { signal }))) log.push(piece);
     return log;
   } catch (error) {
     if (signal.aborted) throw error;

@@ -2,7 +2,7 @@ import type { StoredPod } from '../../core/kube/builtin.ts';
 import { isAlreadyExists, isConflict, isNotFound, isOverQuota } from '../../core/kube/errors.ts';
 import { pods } from '../../core/kube/resources.ts';
 import { ownedBy, sessionOwner, sessions, turns } from '../../core/resources/kinds.ts';
-import { API_GROUP_VERSION, firstTurnName } from '../../core/resources/names.ts';
+import { API_GROUP_VERSION, CONTAINER, firstTurnName } from '../../core/resources/names.ts';
 import type { Action } from '../decide/actions.ts';
 import { awaitsFirstTurn } from '../decide/policies/turns.ts';
 import { attachability } from '../link/links.ts';
@@ -202,7 +202,9 @@ async function readLog(
 ): Promise<Buffer | undefined> {
   const pieces: Buffer[] = [];
   try {
-    for await (const piece of endedLog(context, { namespace, name })) pieces.push(piece);
+    // Frames open under the keys of their pod only, so the log of another pod of the name says nothing.
+    const log = context.effects.api.podLog({ namespace, name }, { container: CONTAINER, signal: context.signal });
+    for await (const piece of endedLog(context, log)) pieces.push(piece);
     return Buffer.concat(pieces);
   } catch (error) {
     if (context.signal.aborted) throw error;

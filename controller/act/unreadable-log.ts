@@ -1,6 +1,4 @@
 import { ApiError, isPodGone } from '../../core/kube/errors.ts';
-import type { ObjectRef } from '../../core/kube/types.ts';
-import { CONTAINER } from '../../core/resources/names.ts';
 import { learn } from '../world/learn.ts';
 import type { ReconcileContext } from './context.ts';
 
@@ -12,10 +10,10 @@ const EXCUSE =
   /^(unable to retrieve container logs for [a-z][a-z0-9.+-]*:\/\/\w+|failed to (try resolving symlinks in path|open log file) "\/[^"\n]*": [^\n]+)$/;
 const LONGEST_EXCUSE = 4096;
 
-/** The log of a pod's ended container, whole: rejects where the kubelet says that it cannot read it. */
-export async function* endedLog({ effects, memory, signal }: ReconcileContext, ref: ObjectRef): AsyncGenerator<Buffer> {
+/** The log of an ended container, whole: rejects where the kubelet says that it cannot read it, and as `log` does. */
+export async function* endedLog({ memory }: ReconcileContext, log: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let start = '';
-  for await (const piece of effects.api.podLog(ref, { container: CONTAINER, signal })) {
+  for await (const piece of log) {
     if (start.length <= LONGEST_EXCUSE) start += piece.toString('latin1');
     yield piece;
   }

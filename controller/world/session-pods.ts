@@ -12,6 +12,7 @@ import {
   podName,
   poolOfPod,
 } from '../../core/resources/names.ts';
+import { isPodOf } from '../../core/resources/session-pod.ts';
 import type { CachedSession } from './world.ts';
 
 /** The name of the session that owns the pod; the label counts only without an owner, since anyone may change it. */
@@ -52,20 +53,9 @@ export function isUnclaimed({ metadata }: Pick<StoredPod, 'metadata'>): boolean 
   );
 }
 
-/**
- * Reports whether this controller made the pod for the session's present incarnation. Anyone who may create pods can
- * take the name; only the controller sets this owner together with these labels.
- */
-export function isOurs(
-  { metadata }: Pick<StoredPod, 'metadata'>,
-  { metadata: { uid }, status }: CachedSession,
-): boolean {
-  const { labels = {}, ownerReferences = [] } = metadata;
-  return (
-    labels[LABEL_SESSION_UID] === uid &&
-    labels[LABEL_INCARNATION] === String(status?.incarnation) &&
-    ownerReferences.some((owner) => isOf(owner, uid))
-  );
+/** Reports whether a controller made or claimed the pod for the session's present incarnation. */
+export function isOurs(pod: Pick<StoredPod, 'metadata'>, { metadata: { uid }, status }: CachedSession): boolean {
+  return status?.incarnation !== undefined && isPodOf(pod, { session: uid, incarnation: status.incarnation });
 }
 
 function isOf(owner: OwnerReference, uid: string): boolean {

@@ -1,7 +1,7 @@
 /** Agent events and printed lines of a session, from the logs of its pods, one pod after the other. */
-import type { KubeApi } from '../kube/types.ts';
 import type { EventLine } from '../pod-log/agent-events.ts';
 import { type LogLine, podLogLines } from '../pod-log/lines.ts';
+import { findPod, type LogApi, type NamedPod } from '../pod-log/open.ts';
 import type { Clock } from '../runtime.ts';
 import type { EventPlace } from './cursor.ts';
 import { TimedIterator } from './timed-iterator.ts';
@@ -18,18 +18,19 @@ const LINE_CHARS = 100;
 /** Where the lines of a pod begin: at a time, RFC 3339, or at the event of that number, or before; 0 for all lines. */
 export type LogStart = { sinceTime: string } | { seq: number };
 
-/** Reads the lines of a pod's log live, from there or from an earlier line on, until the pod is gone. */
-export type ReadLines = (
-  ref: { namespace: string; name: string },
-  start: LogStart,
-  signal: AbortSignal,
-) => AsyncIterable<LogLine>;
+/**
+ * Reads the lines of a pod's log live, from there or from an earlier line on, until the pod is gone. There are none while the
+ * pod is not that of the incarnation.
+ */
+export type ReadLines = (pod: NamedPod, start: LogStart, signal: AbortSignal) => AsyncIterable<LogLine>;
 
 /** Reads each log by a stream of its own. */
-export function ownLines(api: Pick<KubeApi, 'podLog'>, clock: Clock): ReadLines {
-  return async function* (ref, start, signal) {
+export function ownLines(api: LogApi, clock: Clock): ReadLines {
+  return async function* (named, start, signal) {
+    const pod = await findPod(api, named, signal);
+    if (!pod) return;
     const sinceTime = 'sinceTime' in start ? start.sinceTime : undefined;
-    for await (const lines of podLogLines(api, clock, ref, { sinceTime, follow: true, signal })) yield* lines;
+    for await (const lines of podLogLines(api, clock, pod, { sinceTime, follow: true, signal })) yield* lines;
   };
 }
 
@@ -59,12 +60,12 @@ export async function* podLines(
 ): AsyncGenerator<PodLine> {
   let place = from;
   let since = from ? undefined : sinceTime;
-  let lastPod: string | undefined;
-  for await (const { podName, incarnation = 0 } of states) {
-    // The pod's name is written before the pod is created, and the session changes again after that.
-    if (!podName || podName === lastPod) continue;
+  let last: number | undefined;
+  for await (const { metadata, podName, incarnation = 0 } of states) {
+    // The pod's name is written before the pod is created or claimed, and the session changes again after that.
+    if (!podName || incarnation === last) continue;
     // Each pod numbers its events from 1. A place in none of the session's pods says nothing.
-    if ((place || lastPod) && place?.incarnation !== incarnation) place = { incarnation, seq: 0 };
+    if ((place || last !== undefined) && place?.incarnation !== incarnation) place = { incarnation, seq: 0 };
     /** True while the place has not been met: the lines were told, unless the log does not have its event any more. */
     let isBefore = (place?.seq ?? 0) > 0;
     const held = new HeldText();
@@ -73,23 +74,24 @@ export async function* podLines(
     /** Lines that are stamped later, nanoseconds since the epoch, were printed after the event of the place was told. */
     const surelyNew = BigInt(clock.now() + SKEW_MS) * 1_000_000n;
     const start = since === undefined ? { seq: place?.seq ?? 0 } : { sinceTime: since };
-    const lines = new TimedIterator(read({ namespace, name: podName }, start, signal)[Symbol.asyncIterator](), clock);
+    const pod = { namespace, name: podName, session: metadata.uid, incarnation };
+    const lines = new TimedIterator(read(pod, start, signal)[Symbol.asyncIterator](), clock);
     try {
       for (;;) {
         const next = await lines.next(held.isEmpty ? undefined : QUIET_MS);
         if (next?.done) break;
         const line = next?.value;
-        [lastPod, since] = [podName, undefined];
+        [last, since] = [incarnation, undefined];
         if (line?.event) {
           const { event } = line;
-          const last = place?.seq ?? event.seq - 1;
-          isBefore &&= event.seq < last;
-          if (event.seq <= last) {
+          const told = place?.seq ?? event.seq - 1;
+          isBefore &&= event.seq < told;
+          if (event.seq <= told) {
             held.take();
             continue;
           }
           yield* tellHeld();
-          const events = event.seq - last - 1;
+          const events = event.seq - told - 1;
           if (events > 0) yield { kind: 'dropped', events, place: { incarnation, seq: event.seq - 1 } };
           place = { incarnation, seq: event.seq };
           yield { kind: 'event', event, place };

@@ -14,10 +14,16 @@ const BODY = /^[A-Za-z0-9+/]{38,}={0,2}$/;
  */
 export class ReadableText {
   readonly #decoder = new TextDecoder();
+  readonly #hasRunner: boolean;
   #rest = '';
   #inFrame = false;
   /** True while a line goes on whose beginning was returned. */
   #isCut = false;
+
+  /** Reads the log of a pod; without a runner it has no frames, and all of it is text. */
+  constructor({ hasRunner }: { hasRunner: boolean }) {
+    this.#hasRunner = hasRunner;
+  }
 
   /** Returns the readable text that this piece of the log completes. */
   push(chunk: Buffer): string {
@@ -42,6 +48,7 @@ export class ReadableText {
   }
 
   #isText(line: string): boolean {
+    if (!this.#hasRunner) return true;
     const isCut = this.#isCut;
     this.#isCut = false;
     if (line.startsWith(`${START}{`)) {

@@ -1,9 +1,8 @@
 /** Follows the log of one pod for as long as the pod exists, across lost connections. */
 import { ApiError, isNotFound, isPodGone, TransportError } from '../kube/errors.ts';
 import { mayPass } from '../kube/retry.ts';
-import type { KubeApi } from '../kube/types.ts';
-import { CONTAINER } from '../resources/names.ts';
 import { type Clock, delay } from '../runtime.ts';
+import { type LogApi, type LogPod, openLog } from './open.ts';
 import { type LinePiece, LogPosition } from './position.ts';
 
 /** Wait before the log of a pod that has just started is tried again, milliseconds. */
@@ -26,12 +25,12 @@ export interface FollowOptions {
 
 /** Yields the bytes of the log, each once, as `readPodLog` does with `follow`. */
 export async function* followPodLog(
-  api: Pick<KubeApi, 'podLog'>,
+  api: LogApi,
   clock: Clock,
-  ref: { namespace: string; name: string },
+  pod: LogPod,
   options: FollowOptions,
 ): AsyncGenerator<Buffer> {
-  for await (const pieces of readPodLog(api, clock, ref, { ...options, follow: true })) {
+  for await (const pieces of readPodLog(api, clock, pod, { ...options, follow: true })) {
     yield Buffer.concat(pieces.map(({ bytes }) => bytes));
   }
 }
@@ -42,9 +41,9 @@ export async function* followPodLog(
  * and with the signal's reason.
  */
 export async function* readPodLog(
-  api: Pick<KubeApi, 'podLog'>,
+  api: LogApi,
   clock: Clock,
-  ref: { namespace: string; name: string },
+  pod: LogPod,
   { sinceTime, follow, signal }: FollowOptions & { follow: boolean },
 ): AsyncGenerator<LinePiece[]> {
   const position = new LogPosition();
@@ -55,14 +54,13 @@ export async function* readPodLog(
     const openedAt = clock.monotonic();
     const from = position.reopen() ?? sinceTime;
     const options = {
-      container: CONTAINER,
       follow,
       timestamps: true,
       ...(from ? { sinceTime: from } : {}),
       signal,
     };
     try {
-      for await (const chunk of api.podLog(ref, options)) {
+      for await (const chunk of openLog(api, pod, options)) {
         [wasAnswered, lostAt] = [true, undefined];
         const unread = position.push(chunk);
         if (unread.length === 0) continue;

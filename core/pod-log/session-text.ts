@@ -4,9 +4,9 @@ import { ApiError } from '../kube/errors.ts';
 import { follow } from '../kube/follow.ts';
 import type { KubeApi } from '../kube/types.ts';
 import { sessions } from '../resources/kinds.ts';
-import { CONTAINER } from '../resources/names.ts';
 import type { Clock } from '../runtime.ts';
 import { followPodLog } from './follow.ts';
+import { findPod, type LogApi, type NamedPod, openLog } from './open.ts';
 
 /** Options of the text; `sinceTime`, RFC 3339, leaves out everything written earlier. */
 export interface TextOptions {
@@ -14,14 +14,12 @@ export interface TextOptions {
   signal: AbortSignal;
 }
 
-/** Yields the text written so far; no text for a pod that has not started or is gone. */
-export async function* podText(
-  api: Pick<KubeApi, 'podLog'>,
-  ref: { namespace: string; name: string },
-  options: TextOptions,
-): AsyncGenerator<string> {
+/** Yields the text written so far; no text for a pod that has not started, is gone or is another's. */
+export async function* podText(api: LogApi, named: NamedPod, options: TextOptions): AsyncGenerator<string> {
+  const pod = await findPod(api, named, options.signal);
+  if (!pod) return;
   try {
-    yield* readable(api.podLog(ref, { container: CONTAINER, ...options }));
+    yield* readable(openLog(api, pod, options), pod);
   } catch (error) {
     if (!(error instanceof ApiError) || (error.code !== 400 && error.code !== 404)) throw error;
   }
@@ -32,7 +30,7 @@ export async function* podText(
  * with the signal's reason.
  */
 export async function* sessionText(
-  api: Pick<KubeApi, 'list' | 'watch' | 'podLog'>,
+  api: Pick<KubeApi, 'get' | 'list' | 'watch' | 'podLog'>,
   clock: Clock,
   { namespace, name, uid }: { namespace: string; name: string; uid: string },
   { signal, ...since }: TextOptions,
@@ -41,10 +39,11 @@ export async function* sessionText(
   let from: { sinceTime?: string } = since;
   for await (const session of follow(api, sessions, { namespace, name }, { clock, signal })) {
     if (session?.metadata.uid !== uid || session.status?.phase === 'Finished') return;
-    const { podName } = session.status ?? {};
-    // The pod's name is written before the pod is created, and the session changes again after that.
-    if (!podName) continue;
-    for await (const text of readable(followPodLog(api, clock, { namespace, name: podName }, { ...from, signal }))) {
+    const { podName, incarnation = 0 } = session.status ?? {};
+    // The pod's name is written before the pod is created or claimed, and the session changes again after that.
+    const pod = podName && (await findPod(api, { namespace, name: podName, session: uid, incarnation }, signal));
+    if (!pod) continue;
+    for await (const text of readable(followPodLog(api, clock, pod, { ...from, signal }), pod)) {
       from = {};
       yield text;
     }
@@ -52,8 +51,8 @@ export async function* sessionText(
 }
 
 /** Yields the readable text of a pod's log. */
-export async function* readable(log: AsyncIterable<Buffer>): AsyncGenerator<string> {
-  const text = new ReadableText();
+export async function* readable(log: AsyncIterable<Buffer>, pod: { hasRunner: boolean }): AsyncGenerator<string> {
+  const text = new ReadableText(pod);
   for await (const chunk of log) {
     const piece = text.push(chunk);
     if (piece) yield piece;

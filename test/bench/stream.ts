@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { pods } from '../../core/kube/resources.ts';
 import { parseEventLine } from '../../core/pod-log/agent-events.ts';
 import { followPodLog } from '../../core/pod-log/follow.ts';
 import { readable } from '../../core/pod-log/session-text.ts';
@@ -61,9 +62,9 @@ class Arrivals {
 /** Reads the pod's log as the API server streams it. */
 async function readLog({ cluster }: ApiCluster, name: string, arrivals: Arrivals, signal: AbortSignal): Promise<void> {
   let rest = '';
-  for await (const text of readable(
-    followPodLog(cluster.client, systemClock, { namespace: NAMESPACE, name }, { signal }),
-  )) {
+  const { metadata } = await cluster.client.get(pods, { namespace: NAMESPACE, name }, { signal });
+  const pod = { namespace: NAMESPACE, name, uid: metadata.uid, hasRunner: true };
+  for await (const text of readable(followPodLog(cluster.client, systemClock, pod, { signal }), pod)) {
     const lines = (rest + text).split('\n');
     rest = lines.pop() as string;
     for (const line of lines) arrivals.add(parseEventLine(line)?.event ?? {});

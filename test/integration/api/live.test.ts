@@ -273,7 +273,12 @@ answer(None)
     for (const text of [soFar.text, followed.text]) assert.deepEqual(text.split('\n').slice(0, 2), hidden);
     for (const text of [soFar.text, followed.text, events.text]) assert.doesNotMatch(text, /123456|abcdef0123/);
     for (const line of hidden) assert.ok(events.text.includes(`"text":"${line}"`), events.text);
-    assert.ok(events.text.includes('"event":"[REDACTED]"'), events.text);
+    assert.match(
+      events.text,
+      /"text":"\[berth event\] .*\[REDACTED\]/,
+      'a line of a program without a runner is no event',
+    );
+    assert.doesNotMatch(events.text, /^event: agent/m);
     await end('hides-1');
   });
 

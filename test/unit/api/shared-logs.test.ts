@@ -7,6 +7,8 @@ import { type PodLine, podLines, type ReadLines } from '../../../core/follow/pod
 import { ApiError, TransportError } from '../../../core/kube/errors.ts';
 import type { KubeApi } from '../../../core/kube/types.ts';
 import { eventLine } from '../../../core/pod-log/agent-events.ts';
+import type { LogApi } from '../../../core/pod-log/open.ts';
+import { podOf } from '../../support/pod-of.ts';
 import { settled, VirtualClock } from '../../support/virtual-clock.ts';
 
 const START = Date.UTC(2030, 0, 1);
@@ -16,6 +18,8 @@ const AT = '2030-01-01T00:00:00.000Z';
 
 const stamp = (us: number) =>
   new Date(START + Math.floor(us / 1000)).toISOString().replace('Z', `${String(us % 1000).padStart(3, '0')}000Z`);
+
+const noPod = () => new ApiError({ code: 404, reason: 'NotFound', message: 'gone', details: { kind: 'pods' } });
 
 interface Line {
   us: number;
@@ -62,7 +66,11 @@ class Pods {
     this.#changed();
   }
 
-  readonly api: Pick<KubeApi, 'podLog'> = {
+  readonly api: LogApi = {
+    get: (async (_resource, { name }) => {
+      if (!this.#lines.has(name)) throw noPod();
+      return podOf('u', 1, name);
+    }) as KubeApi['get'],
     podLog: ({ name }, options) => this.#read(name, options),
   };
 
@@ -79,7 +87,7 @@ class Pods {
     const lost = () => new TransportError('the connection was reset');
     if (this.isAway) throw lost();
     const lines = this.#lines.get(pod);
-    if (!lines) throw new ApiError({ code: 404, reason: 'NotFound', message: 'gone', details: { kind: 'pods' } });
+    if (!lines) throw noPod();
     const cuts = this.#cuts;
     const end = follow ? Number.POSITIVE_INFINITY : lines.length;
     const since = sinceTime === undefined ? 0 : (Date.parse(sinceTime) - START) * 1000;
@@ -175,7 +183,7 @@ const numbers = (from: number, to: number) => Array.from({ length: to - from + 1
 
 function sharedLogs({ api, clock }: Pods, most: number, podLog = api.podLog): Logs {
   const logs = new SharedLogs({ clock, most, bytes: BYTES });
-  return { read: logs.readFrom({ podLog }), stop: () => logs.stop() };
+  return { read: logs.readFrom({ get: api.get, podLog }), stop: () => logs.stop() };
 }
 
 function setUp({ most = 10 } = {}) {

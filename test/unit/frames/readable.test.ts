@@ -6,7 +6,7 @@ import { ReadableText } from '../../../core/frames/readable.ts';
 import { up } from './support.ts';
 
 function read(log: Buffer, cuts: number[]): string {
-  const text = new ReadableText();
+  const text = new ReadableText({ hasRunner: true });
   let printed = '';
   let at = 0;
   for (const cut of [...cuts].sort((a, b) => a - b)) {
@@ -44,14 +44,19 @@ describe('the readable text of a pod’s log', () => {
       { numRuns: 60 },
     );
   });
+  test('is every line where there is no runner, whatever lines look like', () => {
+    const log = '<<<BERTH_START {}>>>\nQUJD\n<<<BERTH_END 1/1>>>\n';
+    assert.equal(new ReadableText({ hasRunner: false }).push(Buffer.from(log)), log);
+    assert.equal(read(Buffer.from(log), []), 'QUJD\n');
+  });
   test('ends with a line that was never ended', () => {
     assert.equal(read(Buffer.from('a\nb'), []), 'a\nb');
   });
   test('does not wait for the end of an endless line', () => {
-    assert.equal(new ReadableText().push(Buffer.alloc(70_000, '.')).length, 70_000);
+    assert.equal(new ReadableText({ hasRunner: true }).push(Buffer.alloc(70_000, '.')).length, 70_000);
   });
   test('does not wait for the end of an endless line where a frame has begun, and has the whole line', () => {
-    const text = new ReadableText();
+    const text = new ReadableText({ hasRunner: true });
     text.push(Buffer.from('<<<BERTH_START {\n'));
     assert.equal(text.push(Buffer.alloc(70_000, '.')).length, 70_000);
     const rest = `${'A'.repeat(40)}\n`;

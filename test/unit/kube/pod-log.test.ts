@@ -10,6 +10,7 @@ import { podLogLines } from '../../../core/pod-log/lines.ts';
 import { type LinePiece, LogPosition } from '../../../core/pod-log/position.ts';
 import { sessionText } from '../../../core/pod-log/session-text.ts';
 import { type Clock, delay } from '../../../core/runtime.ts';
+import { podOf } from '../../support/pod-of.ts';
 
 const START = Date.UTC(2030, 0, 1);
 
@@ -21,6 +22,8 @@ const stamp = (us: number, isShort: boolean) => {
 const lost = () => new TransportError('the connection was reset');
 const refused = (code: number, kind?: string) =>
   new ApiError({ code, reason: 'induced', message: 'induced', ...(kind ? { details: { kind } } : {}) });
+
+const POD = { namespace: 'default', name: 'pod', uid: 'pod-uid', hasRunner: true };
 
 const bytesOf = (pieces: LinePiece[]) => pieces.map(({ bytes }) => bytes);
 
@@ -51,14 +54,13 @@ function answers(...replies: { ms?: number; pieces?: string[]; error?: Error }[]
     for (const piece of pieces) yield Buffer.from(piece);
     if (error) throw error;
   };
-  return { asked, clock, podLog };
+  return { asked, clock, podLog, get: (async () => podOf('u', 1, 'pod-uid')) as KubeApi['get'] };
 }
 
 async function text(api: ReturnType<typeof answers>, options: { sinceTime?: string } = {}): Promise<string> {
   const pieces: Buffer[] = [];
-  const ref = { namespace: 'default', name: 'pod' };
   const { signal } = new AbortController();
-  for await (const piece of followPodLog(api, api.clock, ref, { ...options, signal })) pieces.push(piece);
+  for await (const piece of followPodLog(api, api.clock, POD, { ...options, signal })) pieces.push(piece);
   return Buffer.concat(pieces).toString();
 }
 
@@ -158,12 +160,11 @@ describe('the log of a pod that is followed', () => {
   });
 
   test('as it is by now has no line that is still being written', async () => {
-    const ref = { namespace: 'default', name: 'pod' };
     const { signal } = new AbortController();
     const read = async (follow: boolean) => {
       const api = answers({ pieces: [a, b.slice(0, -5)] });
       const lines: (string | undefined)[] = [];
-      for await (const more of podLogLines(api, api.clock, ref, { follow, signal })) {
+      for await (const more of podLogLines(api, api.clock, POD, { follow, signal })) {
         lines.push(...more.map(({ text }) => text));
       }
       return lines;

@@ -20,6 +20,7 @@ import { eventLine } from '../../../../core/pod-log/agent-events.ts';
 import type { LogLine } from '../../../../core/pod-log/lines.ts';
 import type { StoredTurn } from '../../../../core/resources/kinds.ts';
 import { silentLogger, systemRandom } from '../../../../core/system.ts';
+import { podOf } from '../../../support/pod-of.ts';
 import { settled, VirtualClock } from '../../../support/virtual-clock.ts';
 
 const aTurn = (name: string, resourceVersion: string, status: object = {}): StoredTurn =>
@@ -90,6 +91,7 @@ describe('the lines of a session’s pods', () => {
   async function told(pods: string[], from?: { incarnation: number; seq: number }): Promise<string[]> {
     const logs = pods.map((text) => text.replace(/^/gm, '2026-01-01T00:00:00.000000001Z '));
     const api = {
+      get: async (_: unknown, { name }: { name: string }) => podOf('u', Number(name) + 1, `pod-${name}`),
       podLog: async function* ({ name }: { name: string }) {
         const text = logs[Number(name)];
         logs[Number(name)] = '';
@@ -212,6 +214,56 @@ describe('the lines of a session’s pods', () => {
     await busy.close();
   });
 
+  /** Texts that are told of a session with these states, while the name `pod` is that of each of these pods in turn. */
+  async function toldOfOneName(pods: { of: string; incarnation: number; log: string }[], incarnations: number[]) {
+    let at = 0;
+    const present = () => pods[Math.min(at, pods.length - 1)] as (typeof pods)[number];
+    const api = {
+      get: async () => podOf(present().of, present().incarnation, `pod-${at}`),
+      podLog: async function* () {
+        const { log } = present();
+        // The pod ends with its log, and the next one gets its name.
+        yield Buffer.from(`2026-01-01T00:00:00.000000001Z ${log}\n`);
+        at += 1;
+      },
+    } as unknown as KubeApi;
+    const states = (async function* () {
+      for (const [i, incarnation] of incarnations.entries()) {
+        const metadata = { name: 's', uid: 'ours', resourceVersion: String(i) };
+        yield { metadata, phase: 'Ready' as const, podName: 'pod', incarnation };
+      }
+    })();
+    const clock = new VirtualClock();
+    const options = { clock, namespace: 'ns', from: { incarnation: 0, seq: 0 }, sinceTime: '' };
+    const texts: string[] = [];
+    const reading = (async () => {
+      const { signal } = new AbortController();
+      for await (const line of podLines(ownLines(api, clock), states, { ...options, signal }))
+        if (line.kind === 'text') texts.push(`${line.place.incarnation} ${line.text}`);
+    })();
+    for (let i = 0; i < 20; i++) await clock.advance(1_000);
+    await reading;
+    return texts;
+  }
+
+  test('are told of every incarnation, also of one whose pod has the name of an earlier one', async () => {
+    const pods = [
+      { of: 'ours', incarnation: 1, log: 'one' },
+      { of: 'ours', incarnation: 2, log: 'two' },
+      { of: 'ours', incarnation: 3, log: 'three' },
+    ];
+    assert.deepEqual(await toldOfOneName(pods, [1, 1, 2, 2, 3]), ['1 one', '2 two', '3 three']);
+  });
+
+  test('are those of its pods alone, whoever has the name of one next', async () => {
+    const pods = [
+      { of: 'ours', incarnation: 1, log: 'one' },
+      { of: 'theirs', incarnation: 1, log: 'secret' },
+    ];
+    assert.deepEqual(await toldOfOneName(pods, [1, 1, 2]), ['1 one']);
+    assert.deepEqual(await toldOfOneName(pods.slice(1), [1, 2]), [], 'nor is a pod read that is not claimed yet');
+  });
+
   test('are all told from a place in a pod that the session has not had', async () => {
     assert.deepEqual(await told([`one\n${event(1)}`], { incarnation: 7, seq: 9 }), ['1.0 one', '1.1 event']);
   });
@@ -312,6 +364,7 @@ describe('the stream of a session', () => {
         items: plural === 'sessions' ? [present] : [],
         metadata: { resourceVersion: '21' },
       }),
+      get: async () => podOf(uid, 1, 'pod-uid'),
       podLog: async function* () {
         yield Buffer.from(log);
       },

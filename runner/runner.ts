@@ -12,6 +12,7 @@ import type { Driver } from './drivers/driver.ts';
 import type { Meter } from './limits/meter.ts';
 import { BoundSession, type Refusal } from './session.ts';
 import type { StateDirectory } from './state/archive.ts';
+import { PodText } from './text/pod-text.ts';
 
 /** Parts that serve a session once it is known. */
 export interface Equipment {
@@ -202,7 +203,7 @@ export class Runner {
       packsLogs: bind.protocol >= PACKED_LOG_PROTOCOL,
       events: new AgentEvents(equipment.secrets),
       stateKey: { session: bind.session.uid, keyId: bind.state.keyId, key: keys.state },
-      write: writeText,
+      podText: new PodText(writeText),
       clock,
       random,
     });

@@ -11,6 +11,7 @@ import type { OutputDirectory } from './artifacts/artifacts.ts';
 import { errorCode } from './errors.ts';
 import type { StateDirectory } from './state/archive.ts';
 import type { WrittenText } from './text/log.ts';
+import type { PodText } from './text/pod-text.ts';
 
 /** Part of the binding that frames need. */
 export interface FrameSurroundings {
@@ -21,8 +22,7 @@ export interface FrameSurroundings {
   secrets: Hidden;
   /** True if the controller reads logs that are compressed. */
   packsLogs: boolean;
-  /** Writes readable, redacted text. */
-  write: (text: string) => void;
+  podText: PodText;
   clock: Clock;
   random: Random;
 }
@@ -138,7 +138,7 @@ export class TurnFrames {
  * TurnFailure or FrameError when the state cannot be stored.
  */
 export async function sendState(
-  { state, stateKey, sender, secrets, random, write }: Omit<FrameSurroundings, 'clock'>,
+  { state, stateKey, sender, secrets, random, podText }: Omit<FrameSurroundings, 'clock'>,
   known: KnownState,
   turn: string | undefined,
   maxBytes?: number,
@@ -147,7 +147,7 @@ export async function sendState(
   const isAcknowledged = known.seq === undefined || !sender.holds(known.seq);
   if (turn !== undefined && digest === known.digest && isAcknowledged) return 'Unchanged';
   const names = redact(skipped.join(', '), secrets.logs);
-  if (names) write(`[berth: not stored, as neither file nor directory nor link: ${names}]\n`);
+  if (names) podText.lines(`[berth: not stored, as neither file nor directory nor link: ${names}]\n`);
   const { session, keyId, key } = stateKey;
   const sealed = sealState(key, packed, { session, keyId }, random);
   const seq = sender.send('state', { ...(turn && { turn }), digest, keyId, bytes }, sealed);

@@ -71,7 +71,7 @@ export class TurnRun {
     this.lastActivity = surroundings.clock.monotonic();
     this.#surroundings = surroundings;
     this.#frames = new TurnFrames(message, surroundings, known);
-    const { clock, secrets, write } = surroundings;
+    const { clock, secrets, podText } = surroundings;
     this.#redactions = ('approval' in message && message.redactions) || 0;
     const ranMs = 'approval' in message ? message.ranMs : 0;
     this.#limit = new TimeLimit(clock, message.timeoutMs, ranMs, () => this.stop(timedOut(message.timeoutMs)));
@@ -82,7 +82,7 @@ export class TurnRun {
       lastActivity: () => this.lastActivity,
       onStall: () => this.stop(stalled(stallMs ?? 0)),
     });
-    this.#log = new TurnLog(secrets, write);
+    this.#log = new TurnLog(secrets, podText);
     this.#questions = new Questions({
       newId: () => this.#newId(),
       ask: (id, question) => this.#ask(id, question),
@@ -144,7 +144,7 @@ export class TurnRun {
     const at = this.#time();
     const { line, redactions } = this.#surroundings.events.line(event, this.message.name, at);
     this.#redactions += redactions;
-    this.#log.lines(line);
+    this.#log.event(line);
   }
 
   /** Stops the process that waits for a decision; another process gets the decision in its request. */

@@ -1,4 +1,5 @@
 import { StringDecoder } from 'node:string_decoder';
+import { BrokenMarks } from '../../core/pod-log/marks.ts';
 import { MAX_LOG_BYTES } from '../../core/resources/limits.ts';
 import { hiddenByRules, type RedactionRules } from '../../core/resources/redaction.ts';
 import { type Conclusion, conclude } from '../../core/result/conclude.ts';
@@ -24,6 +25,8 @@ export class RunnerlessLog {
   readonly #hidden: Hidden;
   readonly #redactor: Redactor;
   readonly #tail = new Tail(MAX_LOG_BYTES);
+  /** Nothing that the program printed is an event of Berth's, so it does not look like one. */
+  readonly #marks = new BrokenMarks();
   readonly #other = new OtherMarker();
   #bytes = 0;
 
@@ -36,7 +39,7 @@ export class RunnerlessLog {
     this.#redactor = new Redactor(this.#hidden.logs);
     const onLog = (bytes: Buffer) => {
       this.#other.push(bytes);
-      this.#tail.push(this.#redactor.push(this.#decoder.write(bytes)));
+      this.#tail.push(this.#marks.push(this.#redactor.push(this.#decoder.write(bytes))));
     };
     this.#scanner = new MarkerScanner({ ...markers, maxBytes: MAX_RAW_BYTES, onLog });
   }
@@ -49,7 +52,7 @@ export class RunnerlessLog {
   /** Ends the log; returns the result block and the redacted end of the log. */
   finish(): { block: Block; log: { text: string; bytes: number; truncated: boolean } } {
     const block = this.#scanner.end();
-    this.#tail.push(this.#redactor.push(this.#decoder.end()) + this.#redactor.end());
+    this.#tail.push(this.#marks.push(this.#redactor.push(this.#decoder.end()) + this.#redactor.end()));
     const text = this.#tail.text();
     return { block, log: { text, bytes: this.#tail.bytes, truncated: Buffer.byteLength(text) < this.#tail.bytes } };
   }

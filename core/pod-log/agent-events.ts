@@ -1,9 +1,7 @@
 /** Events of agents, as the readable text of a pod shows them. */
 
 import { parseExact } from '../json.ts';
-
-/** Prefix of the line of an event; a JSON object follows. */
-const EVENT_PREFIX = '[berth event] ';
+import { EVENT_PREFIX } from './marks.ts';
 
 export interface EventLine {
   /** Number of the event in its pod. Together with the pod's incarnation it is the event's place in the session. */
@@ -16,8 +14,9 @@ export interface EventLine {
   event: unknown;
 }
 
+/** Text in an event that looks like a frame is escaped: the container runtime can cut the line before it. */
 export function eventLine(event: EventLine): string {
-  return `${EVENT_PREFIX}${JSON.stringify(event)}\n`;
+  return `${EVENT_PREFIX}${JSON.stringify(event).replaceAll('<<<BERTH_', '\\u003c<<BERTH_')}\n`;
 }
 
 /** Returns undefined for a line that is not an event. */

@@ -11,6 +11,7 @@ import type { Hidden } from '../../core/text/hidden.ts';
 import { redact } from '../../core/text/redact.ts';
 import { longTimer } from '../long-timer.ts';
 import { TurnLog } from '../text/log.ts';
+import { PodText } from '../text/pod-text.ts';
 import { PrefixLines } from '../text/prefix-lines.ts';
 import type { Completion, Driver, DriverOptions, StopReason, TurnHooks, TurnRequest } from './driver.ts';
 import { failedBy } from './failed.ts';
@@ -141,7 +142,7 @@ export class ToolsDriver implements Driver {
   ): Promise<Outcome> {
     const lines = new PrefixLines(`[${redact(call.id, this.#secrets.logs)}] `, (text) => hooks.log.lines(text));
     // Each call has a log of its own: concurrent writers must not split a secret that has to be found.
-    const log = new TurnLog(this.#secrets, (text) => lines.push(text));
+    const log = new TurnLog(this.#secrets, new PodText((text) => lines.push(text)));
     const limit = timeLimit(tool, hooks.signal, this.#options);
     const own: TurnHooks = {
       ...hooks,

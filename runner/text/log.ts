@@ -1,8 +1,10 @@
 import { StringDecoder } from 'node:string_decoder';
+import { BrokenMarks } from '../../core/pod-log/marks.ts';
 import { MAX_LOG_BYTES } from '../../core/resources/limits.ts';
 import type { Hidden, Rules } from '../../core/text/hidden.ts';
 import { Redactor } from '../../core/text/redact.ts';
 import { Tail } from '../../core/text/tail.ts';
+import type { PodText } from './pod-text.ts';
 
 /** Length of the end of stderr that an error message quotes, bytes. */
 const ERROR_TAIL_BYTES = 2048;
@@ -49,8 +51,8 @@ export interface LogObserver {
 }
 
 /**
- * Readable text of one turn. All of it goes to the runner's stderr as it arrives; its end is kept for the turn's `log`
- * message. After `close` text still goes to stderr, because a background process may write long after the turn.
+ * Readable text of one turn. All of it goes to the pod's text as it arrives; its end is kept for the turn's `log`
+ * message. After `close` text still goes to the pod's, because a background process may write long after the turn.
  */
 export class TurnLog {
   readonly #tail = new Tail(MAX_LOG_BYTES);
@@ -58,19 +60,17 @@ export class TurnLog {
   readonly #stdout = new TextStream();
   readonly #stderr = new TextStream();
   readonly #secrets: Hidden;
-  readonly #write: (text: string) => void;
-  /** True while the last line has not ended. */
+  readonly #podText: PodText;
+  #marks = new BrokenMarks();
+  /** True while the last line of the turn's text has not ended. */
   #midLine = false;
 
-  constructor(secrets: Hidden, write: (text: string) => void) {
+  constructor(secrets: Hidden, podText: PodText) {
     this.#secrets = secrets;
-    this.#write = (text) => {
-      write(text);
-      this.#midLine = !text.endsWith('\n');
-    };
+    this.#podText = podText;
     const keep = (text: string) => {
-      this.#write(text);
-      this.#tail.push(text);
+      this.#podText.push(text);
+      this.#keep(text);
     };
     const { logs, errors } = secrets;
     const quote = (text: string) => this.#errorTail.push(text);
@@ -115,15 +115,28 @@ export class TurnLog {
 
   /** Writes redacted text on lines of its own, also between output of the agent. */
   lines(text: string): void {
-    for (const piece of this.#midLine ? ['\n', text] : [text]) {
-      this.#write(piece);
-      this.#tail.push(piece);
-    }
+    this.#podText.lines(text);
+    if (this.#midLine) this.#keep('\n');
+    this.#keep(text);
   }
 
-  /** Ends the turn's text. */
+  /** Writes the line of an event. */
+  event(line: string): void {
+    this.#podText.own(line);
+    if (this.#midLine) this.#keep('\n');
+    this.#tail.push(line);
+    this.#marks = new BrokenMarks();
+  }
+
+  #keep(text: string): void {
+    this.#tail.push(this.#marks.push(text));
+    this.#midLine = !text.endsWith('\n');
+  }
+
+  /** Ends the turn's text, and its last line in the pod's: a line that goes on is not told, and the next turn has its own. */
   close(): WrittenText {
     this.flush();
+    this.#podText.endLine();
     const text = this.#tail.text();
     return { text, bytes: this.#tail.bytes, truncated: Buffer.byteLength(text) < this.#tail.bytes };
   }

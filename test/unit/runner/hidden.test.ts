@@ -5,6 +5,7 @@ import { HEURISTICS, type Heuristics, hiddenBy, isTooShort } from '../../../core
 import { Pattern } from '../../../core/text/pattern.ts';
 import { redact } from '../../../core/text/redact.ts';
 import { TurnLog } from '../../../runner/text/log.ts';
+import { PodText } from '../../../runner/text/pod-text.ts';
 import { LEAKS } from '../../support/leaks.ts';
 
 const R = '[REDACTED]';
@@ -79,9 +80,12 @@ describe('a leak on stderr', () => {
       fc.assert(
         fc.property(fc.array(fc.nat(line.length), { maxLength: 6 }), (cuts) => {
           let written = '';
-          const log = new TurnLog(hiddenBy({}), (text) => {
-            written += text;
-          });
+          const log = new TurnLog(
+            hiddenBy({}),
+            new PodText((text) => {
+              written += text;
+            }),
+          );
           const places = [0, ...cuts.sort((a, b) => a - b), line.length];
           for (const [i, to] of places.slice(1).entries()) log.stderr(Buffer.from(line.slice(places[i], to)));
           for (const text of [log.errorTail(), log.close().text, written]) {
@@ -98,9 +102,12 @@ describe('a leak on stderr', () => {
       // An error quotes a long text from any offset on.
       const text = `${line} ${'x'.repeat(2040)}\n`;
       let written = '';
-      const log = new TurnLog(hiddenBy({ heuristics: 'Errors' }), (piece) => {
-        written += piece;
-      });
+      const log = new TurnLog(
+        hiddenBy({ heuristics: 'Errors' }),
+        new PodText((piece) => {
+          written += piece;
+        }),
+      );
       log.stderr(Buffer.from(text));
       const tail = log.errorTail();
       for (let at = 0; at + 5 <= secret.length; at++) assert.ok(!tail.includes(secret.slice(at, at + 5)), tail);

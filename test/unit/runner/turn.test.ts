@@ -17,6 +17,7 @@ import type { Completion } from '../../../runner/drivers/driver.ts';
 import { Meter } from '../../../runner/limits/meter.ts';
 import { BoundSession, type Refusal, type Refuse } from '../../../runner/session.ts';
 import { EMPTY_DIGEST, NO_STATE } from '../../../runner/state/archive.ts';
+import { PodText } from '../../../runner/text/pod-text.ts';
 import { TurnRun, type TurnSurroundings } from '../../../runner/turn.ts';
 import { eventually } from '../../support/eventually.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
@@ -36,7 +37,7 @@ function surroundings(driver: TurnSurroundings['driver'], write: (text: string) 
     secrets: hiddenBy({}),
     events: new AgentEvents(hiddenBy({})),
     packsLogs: true,
-    write: () => {},
+    podText: new PodText(() => {}),
     clock,
     random,
   };
@@ -225,7 +226,7 @@ test('a request for a turn that has ended is nothing of the turn that runs', asy
   });
   const session = new BoundSession(bindOf(around.channel.session), {
     ...around,
-    write: (text: string) => lines.push(text),
+    podText: new PodText((text) => lines.push(text)),
   });
   const answer = answerFor(session);
   const { signal } = new AbortController();

@@ -1,5 +1,5 @@
 import { ControlDecoder, type ControlEvent } from '../core/frames/control.ts';
-import { readyText } from '../core/frames/encode.ts';
+import { type Position, readyText } from '../core/frames/encode.ts';
 import { type Bind, type Bound, type Bye, type Control, PACKED_LOG_PROTOCOL } from '../core/frames/messages.ts';
 import { FrameSender } from '../core/frames/sender.ts';
 import { VERSION } from '../core/program/version.ts';
@@ -112,6 +112,7 @@ export class Runner {
         ...(incarnation !== undefined && { incarnation }),
         lastSeq: this.#sender?.lastSeq ?? 0,
         epoch: this.#control.epoch,
+        ...(this.#control.proof && { proof: this.#control.proof }),
       }),
     );
   }
@@ -166,7 +167,7 @@ export class Runner {
     return undefined;
   }
 
-  #bind(bind: Bind, position: { epoch: number; n: number }): Refusal | undefined {
+  #bind(bind: Bind, { epoch, n, proof }: Position): Refusal | undefined {
     if (this.#session) {
       if (!isSameBind(this.#session.bind, bind)) {
         const message = `this pod belongs to session ${this.#session.bind.session.uid}`;
@@ -177,7 +178,7 @@ export class Runner {
     }
     const problem = bindProblem(bind, this.#options.protocol);
     if (problem) this.#sayUnbound(problem);
-    else this.#accept(bind, position);
+    else this.#accept(bind, { epoch, n, ...(proof && { proof }) });
     return undefined;
   }
 
@@ -186,7 +187,7 @@ export class Runner {
     this.#options.writeText(`[berth: the session cannot be bound: ${problem}]\n`);
   }
 
-  #accept(bind: Bind, position: { epoch: number; n: number }): void {
+  #accept(bind: Bind, position: Position): void {
     const { protocol, clock, random, writeText, equip } = this.#options;
     const keys = keysOf(bind);
     const address = { session: bind.session.uid, incarnation: bind.incarnation };

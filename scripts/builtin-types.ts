@@ -47,7 +47,7 @@ export function builtinTypes(): Record<string, Record<string, string>> {
     types[name] = fields;
     for (const { baseName, type, format } of attributes) {
       if (roots.includes(name) && ['apiVersion', 'kind', 'metadata'].includes(baseName)) continue;
-      fields[baseName] = format === 'int32' || format === 'int64' ? 'integer' : type;
+      fields[baseName] = format === 'int32' || format === 'int64' ? format : type;
       for (const [reference] of type.matchAll(/\b[A-Z]\w*V1\w+|\bV1\w+/g)) visit(reference);
     }
   };

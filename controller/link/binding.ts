@@ -1,6 +1,6 @@
 import { controlText, type Position } from '../../core/frames/encode.ts';
 import type { ControlKind, ControlMessages, Ready } from '../../core/frames/messages.ts';
-import { frameKeys } from '../../core/frames/seal.ts';
+import { epochProof, frameKeys, provesEpoch } from '../../core/frames/seal.ts';
 import type { Address } from '../../core/frames/wire.ts';
 import type { Random } from '../../core/runtime.ts';
 import { framesInLog } from './ended-log.ts';
@@ -26,6 +26,8 @@ export class Binding {
   /** True once a frame has opened: the keys are the right ones. */
   #proven = false;
   #tries = 0;
+  /** The last proof made, which serves for all lines of one epoch. */
+  #epoch: { epoch: number; proof: string } | undefined;
 
   constructor(options: BindingOptions) {
     this.#options = options;
@@ -79,6 +81,21 @@ export class Binding {
     const masters = this.#masters;
     this.#use(boot, masters[resumed ? this.#tries++ % masters.length : 0] as Buffer);
     return resumed;
+  }
+
+  /** Returns what proves to later leaders, through the runner, that this installation has led with the epoch. */
+  proofOf(epoch: number): string {
+    if (this.#epoch?.epoch !== epoch) {
+      const { keys, podUID } = this.#options;
+      this.#epoch = { epoch, proof: epochProof(keys.current.key, podUID, epoch) };
+    }
+    return this.#epoch.proof;
+  }
+
+  /** Reports whether this installation has led with the epoch that `ready` names. `ready` alone is no proof. */
+  isProven({ epoch, proof }: Ready): boolean {
+    if (proof === undefined) return false;
+    return this.#masters.some((master) => provesEpoch(proof, master, this.#options.podUID, epoch));
   }
 
   /** Records that a frame has opened. */

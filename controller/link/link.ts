@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { type DecoderCounters, FrameDecoder, type FrameEvent } from '../../core/frames/decode.ts';
-import { ASK_READY, bindText } from '../../core/frames/encode.ts';
+import { ASK_READY, bindText, type Position } from '../../core/frames/encode.ts';
 import type { Bind, ControlKind, ControlMessages, Frame, Pong, Ready, Refused } from '../../core/frames/messages.ts';
 import { validateFrame } from '../../core/frames/validate.ts';
 import type { KubeApi } from '../../core/kube/types.ts';
@@ -72,6 +72,8 @@ export class Link {
   #acked = 0;
   /** True once this attach has had its `ready`; the empty lines that begin an attach can produce more than one. */
   #greeted = false;
+  /** The runner says, without a proof, that it obeys a later leader. If it does, it refuses every line, and owes its answers. */
+  #outranked = false;
   /** Last sequence number sent before the present attach: frames up to it come late, or again. */
   #past = 0;
   /** Numbers of control lines: the last that gave a turn, and the last that gave one or acknowledged the end of one. */
@@ -107,6 +109,7 @@ export class Link {
       hurried: options.session !== '',
       onOpen: () => {
         this.#greeted = false;
+        this.#outranked = false;
         this.#heartbeat.opened();
         options.silences.update(this.#attachment.node, this, true);
       },
@@ -350,8 +353,9 @@ export class Link {
     return 0;
   }
 
-  #position(): { epoch: number; n: number } {
-    return { epoch: this.#options.epoch(), n: this.#options.nextNumber() };
+  #position(): Position {
+    const epoch = this.#options.epoch();
+    return { epoch, n: this.#options.nextNumber(), proof: this.#binding.proofOf(epoch) };
   }
 
   // -------------------------------------------------------------------------------------------------------- up
@@ -373,7 +377,8 @@ export class Link {
     if (ready.session === undefined) this.#heartbeat.heard();
     // A second `ready` is no answer to what was asked after the first.
     else if (!this.#greeted) this.#attachment.heard();
-    if (ready.epoch > this.#options.epoch()) {
+    const isLater = ready.epoch > this.#options.epoch();
+    if (isLater && this.#binding.isProven(ready)) {
       // A runner with a later epoch refuses every line; a later attach works once this leader's epoch is raised.
       this.#options.onLaterEpoch(ready.epoch);
       this.#attachment.reattach();
@@ -381,6 +386,7 @@ export class Link {
     }
     if (this.#greeted) return;
     this.#greeted = true;
+    this.#outranked = isLater;
     const whose = this.#binding.recognize(ready);
     if (whose !== 'Ours') {
       this.#change(after.recognized(this.#view, ready, { phase: whose }));
@@ -403,7 +409,8 @@ export class Link {
 
   #frame(frame: Frame): void {
     this.#binding.proven();
-    this.#heartbeat.heard();
+    // The refusal of all lines is no answer to any.
+    if (frame.kind !== 'refused' || frame.message.code !== 'StaleEpoch') this.#heartbeat.heard();
     switch (frame.kind) {
       case 'bound':
         // A ping asks for the runner's activity: only the runner knows whether it is idle.
@@ -447,8 +454,8 @@ export class Link {
 
   #refused(message: Refused): void {
     this.#options.log.warn({ pod: this.#options.pod.name, ...message }, 'runner refused a control line');
-    // The runner's next `ready` names the epoch that it obeys.
-    if (message.code === 'StaleEpoch') this.#attachment.reattach();
+    // The runner's next `ready` names the epoch that it obeys, with the proof.
+    if (message.code === 'StaleEpoch' && !this.#outranked) this.#attachment.reattach();
     if (message.n === this.#turnNumber) {
       this.#view = after.turnRefused(this.#view, message.code);
       // A busy runner may be free soon; the answer shows whether the turn has to be sent again.

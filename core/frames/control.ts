@@ -100,13 +100,18 @@ export class ControlDecoder {
     return this.#seen.epoch;
   }
 
+  /** The proof of this epoch that came with one of its lines; undefined when none did. */
+  get proof(): string | undefined {
+    return this.#seen.proof;
+  }
+
   /**
    * Called when a `bind` is accepted, before the bytes after it are decoded. Sealed lines with this key count from now
    * on if their position is after the bind's.
    */
   bound(channel: { session: string; incarnation: number; key: Buffer }, bind: Position): void {
     this.#channel = { ...channel, boot: this.#boot };
-    this.#seen = { epoch: bind.epoch, n: bind.n };
+    this.#seen = bind;
     this.#seenWhole = true;
   }
 
@@ -155,7 +160,7 @@ export class ControlDecoder {
       this.counters.forged += 1;
       return;
     }
-    const { epoch, n } = header;
+    const { epoch, n, proof = epoch === this.#seen.epoch ? this.#seen.proof : undefined } = header;
     if (epoch < this.#seen.epoch) {
       this.counters.stale += 1;
       if (header.part === 1) this.#events.push({ type: 'stale', epoch, n });
@@ -167,13 +172,13 @@ export class ControlDecoder {
       this.counters.repeated += 1;
       return;
     }
-    this.#seen = { epoch, n };
+    this.#seen = { epoch, n, ...(proof !== undefined && { proof }) };
     this.#seenWhole = this.#add(this.#sealedParts, header, plain);
   }
 
   /** Reports whether the message is complete with this part. */
   #add(assembly: Assembly, header: ControlHeader, piece: Buffer): boolean {
-    const { epoch, n, kind, part, parts } = header;
+    const { epoch, n, kind, part, parts, proof } = header;
     const whole = assembly.add(`${epoch} ${n} ${kind} ${parts}`, part, parts, piece);
     if (whole === 'Incomplete') return false;
     if (whole === 'Repeated') {
@@ -186,7 +191,13 @@ export class ControlDecoder {
     }
     const unpacked = unpackMessage(whole);
     if (unpacked && Object.hasOwn(KINDS, kind)) {
-      const control = { epoch, n, kind: kind as ControlKind, ...unpacked } as unknown as Control;
+      const control = {
+        epoch,
+        n,
+        ...(proof && { proof }),
+        kind: kind as ControlKind,
+        ...unpacked,
+      } as unknown as Control;
       this.#events.push({ type: 'control', control });
     } else {
       this.counters.malformed += 1;

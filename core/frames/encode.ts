@@ -42,6 +42,8 @@ function frame(header: string, body: Buffer, seq: number, part: number): string 
 export interface Position {
   epoch: number;
   n: number;
+  /** Proof of the epoch, which the receiver keeps and shows: see `epochProof`. */
+  proof?: string;
 }
 
 /**

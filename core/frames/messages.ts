@@ -40,6 +40,8 @@ export interface Ready {
   lastSeq: number;
   /** Highest leadership epoch obeyed so far, 0 if none. */
   epoch: number;
+  /** Proof of this epoch, as its leader gave it; absent when it gave none. */
+  proof?: string;
 }
 
 export interface Bound {
@@ -477,8 +479,9 @@ export type ControlKind = keyof ControlMessages;
 
 export type Control = { [K in ControlKind]: ControlOf<K> }[ControlKind];
 interface ControlOf<K extends ControlKind> {
-  /** Epoch of the leadership that sent the message. */
+  /** Epoch of the leadership that sent the message, and its proof of that. */
   epoch: number;
+  proof?: string;
   /**
    * Number of the message, which grows within an epoch. A line whose number does not grow is a repeat and has no
    * effect.

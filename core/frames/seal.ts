@@ -1,5 +1,13 @@
 /** The only cryptographic primitive, AES-256-GCM, and the derivation of its keys. */
-import { createCipheriv, createDecipheriv, createSecretKey, hkdfSync, type KeyObject } from 'node:crypto';
+import {
+  createCipheriv,
+  createDecipheriv,
+  createHmac,
+  createSecretKey,
+  hkdfSync,
+  type KeyObject,
+  timingSafeEqual,
+} from 'node:crypto';
 import type { Random } from '../runtime.ts';
 
 const IV_BYTES = 12;
@@ -61,6 +69,21 @@ export function frameKeys(master: Buffer, pod: PodIdentity): { up: Buffer; down:
 /** Derives the key of a session's state; it outlives incarnations. */
 export function stateKey(master: Buffer, session: string): Buffer {
   return derive(master, session, 'berth/v1/state');
+}
+
+/**
+ * Returns the proof, in base64, that an installation with this master key has led with the epoch, as told to the pod. A pod's
+ * keys do not make it.
+ */
+export function epochProof(master: Buffer, podUID: string, epoch: number): string {
+  const key = derive(master, podUID, 'berth/v1/epoch');
+  return createHmac('sha256', key).update(String(epoch)).digest('base64');
+}
+
+/** Reports whether the proof of the epoch is the one that a holder of this master key has told the pod. */
+export function provesEpoch(proof: string, master: Buffer, podUID: string, epoch: number): boolean {
+  const [given, made] = [Buffer.from(proof), Buffer.from(epochProof(master, podUID, epoch))];
+  return given.length === made.length && timingSafeEqual(given, made);
 }
 
 /** Label of a sealed state: the session and position that it belongs to. `keyId` names the master key. */

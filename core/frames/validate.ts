@@ -21,6 +21,7 @@ import {
 } from '../resources/limits.ts';
 import type { Validate } from './decode.ts';
 import type { FrameKind, FrameMessages } from './messages.ts';
+import { MAX_PROOF_CHARS } from './wire.ts';
 
 const count = () => z.int().min(0);
 const uid = () => z.string().min(1).max(64);
@@ -59,6 +60,7 @@ const ready = z.object({
   incarnation: count().exactOptional(),
   lastSeq: count(),
   epoch: count(),
+  proof: z.string().max(MAX_PROOF_CHARS).exactOptional(),
 });
 
 const names = () => z.array(z.string().max(4096)).max(1024);

@@ -18,6 +18,9 @@ export const MAX_HEADER_BYTES = 1024;
 /** The longest line of the format, either direction. */
 export const MAX_LINE_BYTES = MAX_HEADER_BYTES + 1 + MAX_BODY_CHARS;
 
+/** Longest proof of an epoch, characters. */
+export const MAX_PROOF_CHARS = 64;
+
 /** A message that cannot be sent. */
 export class FrameError extends Error {
   readonly code: 'MessageTooLarge' | 'TooMuchHeld';
@@ -46,6 +49,8 @@ export interface FrameHeader extends Address {
 
 export interface ControlHeader extends Address {
   epoch: number;
+  /** Proof of the epoch: see `epochProof`. Absent: an older controller wrote the line. */
+  proof?: string;
   n: number;
   kind: string;
   part: number;
@@ -60,8 +65,8 @@ export function frameHeader(h: FrameHeader): string {
 
 /** Returns the JSON of a control line's header; its bytes are the associated data. */
 export function controlHeader(h: ControlHeader): string {
-  const { session: sid, incarnation: inc, boot, epoch, n, kind, part, parts } = h;
-  return JSON.stringify({ v: FRAME_VERSION, sid, inc, boot, epoch, n, kind, part, parts });
+  const { session: sid, incarnation: inc, boot, epoch, n, kind, part, parts, proof } = h;
+  return JSON.stringify({ v: FRAME_VERSION, sid, inc, boot, epoch, n, kind, part, parts, proof });
 }
 
 /** Returns undefined when the text is not a header of this version. */
@@ -75,7 +80,9 @@ export function parseFrameHeader(text: string): FrameHeader | undefined {
 export function parseControlHeader(text: string): ControlHeader | undefined {
   const raw = parseCommon(text);
   if (!raw || !isCount(raw.epoch) || !isCount(raw.n)) return undefined;
-  return { ...raw.common, epoch: raw.epoch, n: raw.n };
+  const { proof } = raw;
+  const isProof = typeof proof === 'string' && proof.length <= MAX_PROOF_CHARS;
+  return { ...raw.common, epoch: raw.epoch, n: raw.n, ...(isProof && { proof }) };
 }
 
 function parseCommon(text: string) {
@@ -84,7 +91,13 @@ function parseCommon(text: string) {
   const { sid: session, inc: incarnation, boot, kind, part, parts } = raw;
   if (typeof session !== 'string' || typeof boot !== 'string' || typeof kind !== 'string') return undefined;
   if (!isCount(incarnation) || !isCount(part) || !isCount(parts) || part < 1 || part > parts) return undefined;
-  return { common: { session, incarnation, boot, kind, part, parts }, seq: raw.seq, epoch: raw.epoch, n: raw.n };
+  return {
+    common: { session, incarnation, boot, kind, part, parts },
+    seq: raw.seq,
+    epoch: raw.epoch,
+    n: raw.n,
+    proof: raw.proof,
+  };
 }
 
 export function isCount(value: unknown): value is number {

@@ -60,7 +60,19 @@ export interface LeaderElectorOptions {
   onStoppedLeading(reason: string): void;
 }
 
+/** The largest `leaseTransitions` that the API server takes: it is an int32. */
 const LARGEST_EPOCH = 2 ** 31 - 1;
+/** Epochs kept free above that of any new lease, for its acquisitions. */
+const ROOM = 2 ** 24;
+/** Seconds since 1970 (in May 2033) from which the epoch of a new lease grows by one a minute, so that int32 holds it for centuries. */
+const BY_MINUTES_FROM = 2_000_000_000;
+
+/** Epoch of a lease that is created: above those of any earlier lease of this name, whose acquisitions are rarer than minutes. */
+function epochAt(nowMs: number): number {
+  const seconds = Math.max(0, Math.floor(nowMs / 1000));
+  const grown = seconds <= BY_MINUTES_FROM ? seconds : BY_MINUTES_FROM + Math.floor((seconds - BY_MINUTES_FROM) / 60);
+  return Math.min(grown, LARGEST_EPOCH - ROOM);
+}
 
 interface Term {
   leadership: Leadership;
@@ -140,11 +152,11 @@ export class LeaderElector {
    * leading, and when the lease could not be written: then call it again.
    */
   async reacquireAbove(epoch: number): Promise<number> {
-    if (epoch >= LARGEST_EPOCH) throw new RangeError(`no epoch can be above ${epoch}`);
+    if (!Number.isSafeInteger(epoch) || epoch >= LARGEST_EPOCH) throw new RangeError(`no epoch can be above ${epoch}`);
     await this.#exclusive(async () => {
       const term = this.#term;
       if (term === undefined || !this.leading) throw new Error('not the leader');
-      const next = Math.max(term.epoch, epoch) + 1;
+      const next = this.#within(Math.max(term.epoch, epoch) + 1);
       const sentAt = this.#options.clock.monotonic();
       await this.#lease.write(this.#lease.held(next), this.deadlineLeftMs(), term.isSettled);
       this.#renewed(term, sentAt);
@@ -267,7 +279,7 @@ export class LeaderElector {
     // under way.
     const ledBefore = this.#lastEpoch > 0;
     if (!isThere) {
-      const epoch = Math.max(Math.floor(clock.now() / 1000), this.#lastEpoch + 1);
+      const epoch = this.#within(Math.max(epochAt(clock.now()), this.#lastEpoch + 1));
       const isMade = await isWritten(this.#lease.create(this.#lease.held(epoch)), isAlreadyExists);
       if (isMade) this.#lead(sentAt, ledBefore || this.#takingOver);
       return;
@@ -283,9 +295,18 @@ export class LeaderElector {
       this.#notFound = false;
     }
     if (!mine && !free && !expired) return;
-    const spec = this.#lease.held(Math.max(leaseTransitions, this.#lastEpoch) + 1);
+    const spec = this.#lease.held(this.#within(Math.max(leaseTransitions, this.#lastEpoch) + 1));
     const isTaken = await isWritten(this.#lease.write(spec, this.#renewDeadlineMs), isConflict);
     if (isTaken) this.#lead(sentAt, this.#takingOver || (mine && ledBefore));
+  }
+
+  /** Returns the epoch; throws where the API server would not take it. */
+  #within(epoch: number): number {
+    if (epoch <= LARGEST_EPOCH) return epoch;
+    const { namespace, name } = this.#options;
+    throw new RangeError(
+      `the lease ${namespace}/${name} cannot be acquired any more: its leaseTransitions is at ${LARGEST_EPOCH}, the highest that the API server takes; delete the lease, and the next controller creates it anew`,
+    );
   }
 
   async #renew(term: Term): Promise<void> {

@@ -231,6 +231,19 @@ export function builtinContract(connect: Connect): void {
       );
     });
 
+    test('a number that the integer type of its field does not hold is refused, at its end it is taken', async () => {
+      const metadata = { name: bench.name() };
+      const transitions = (leaseTransitions: number) => ({ metadata, spec: { leaseTransitions } });
+      await refused(leases(), transitions(2 ** 31), 400, 'cannot be handled as a Lease', 'of type int32');
+      await refused(leases(), transitions(-(2 ** 31) - 1), 400, 'cannot be handled as a Lease', 'of type int32');
+      const { status, body } = await bench.api.post(leases(), transitions(2 ** 31 - 1));
+      assert.deepEqual([status, body.spec.leaseTransitions], [201, 2 ** 31 - 1]);
+      const ports = { containers: [{ ...main, ports: [{ containerPort: 2 ** 31 }] }] };
+      await refused(`${bench.core}/pods`, pod(ports), 400, 'cannot be handled as a Pod', 'of type int32');
+      const grace = { terminationGracePeriodSeconds: 2 ** 40 };
+      assert.equal((await bench.api.post(`${bench.core}/pods`, pod(grace))).status, 201);
+    });
+
     test('a claim is pending until something binds it, and keeps its spec', async () => {
       const claims = `${bench.core}/persistentvolumeclaims`;
       const spec = {

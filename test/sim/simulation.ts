@@ -114,7 +114,8 @@ export class Simulation {
     };
     this.#rates = { ...drawRates(dice), ...focus.rates };
     const open = this.#hasProtections ? 0.3 : 0;
-    this.#podRates = { ...drawPodRates(dice), open, ...focus.podRates };
+    const hostile = new Dice(seed, 'has hostile pods').chance(0.2) ? 0.3 : 0;
+    this.#podRates = { ...drawPodRates(dice), open, hostile, ...focus.podRates };
     const shared = { scheduler: this.#scheduler, server: this.#server, trace: this.#trace };
     const told: Observer = {
       controllerStarted: (...facts) => this.#observer.controllerStarted(...facts),
@@ -381,5 +382,6 @@ function drawPodRates(dice: Dice): PodRates {
     breaks: rate(0.1),
     logLost: rate(1),
     open: 0,
+    hostile: 0,
   };
 }

@@ -97,6 +97,11 @@ export class PodRunner {
     this.#finish?.({ outcome: 'Succeeded', output, leftRunning: [] });
   }
 
+  /** Prints text on the container's stdout, as a hostile PID 1 can. */
+  print(text: string | Buffer): void {
+    this.#attached?.options.onStdout?.(Buffer.from(text as string));
+  }
+
   /** Breaks the connection of the present attach. */
   drop(): void {
     const attached = this.#attached;

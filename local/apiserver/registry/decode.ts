@@ -1,3 +1,4 @@
+import { isRawNumber } from '../../../core/json.ts';
 import type { ApiError } from '../../../core/kube/errors.ts';
 import { badRequest } from '../errors.ts';
 import { invalid, invalidObject } from '../fields.ts';
@@ -100,6 +101,37 @@ function wholeSeconds(value: unknown, schema: Schema): void {
 function checkTypes(body: Json, schema: Schema, refuse: Refuse): void {
   const [error] = validateValue(body, schema).filter(({ reason }) => reason === 'FieldValueTypeInvalid');
   if (error) throw refuse(`json: cannot unmarshal ${error.field}: ${error.message}`);
+  const overflow = overflowIn(body, schema, '');
+  if (overflow) throw refuse(`json: cannot unmarshal number ${overflow.value} into Go struct field ${overflow.as}`);
+}
+
+const INTEGERS: Record<string, { least: number; most: number }> = {
+  int32: { least: -(2 ** 31), most: 2 ** 31 - 1 },
+  int64: { least: -(2 ** 63), most: 2 ** 63 - 1024 },
+};
+
+/** The first number that the integer type of its field does not hold. */
+function overflowIn(value: unknown, schema: Schema, path: string): { value: string; as: string } | undefined {
+  if (Array.isArray(value)) {
+    for (const item of value) {
+      const overflow = schema.items && overflowIn(item, schema.items, path);
+      if (overflow) return overflow;
+    }
+    return undefined;
+  }
+  if (typeof value === 'number' || isRawNumber(value)) {
+    const text = typeof value === 'number' ? String(value) : value.rawJSON;
+    const range = INTEGERS[schema.format ?? ''];
+    const fits = !range || (Number(text) >= range.least && Number(text) <= range.most);
+    return fits ? undefined : { value: text, as: `${path} of type ${schema.format}` };
+  }
+  if (!isObject(value)) return undefined;
+  for (const [key, child] of Object.entries(value)) {
+    const childSchema = fieldSchema(schema, key);
+    const overflow = childSchema && overflowIn(child, childSchema, path === '' ? key : `${path}.${key}`);
+    if (overflow) return overflow;
+  }
+  return undefined;
 }
 
 function checkKind(body: Json, type: ResourceType, refuse: Refuse): void {

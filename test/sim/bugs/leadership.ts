@@ -19,6 +19,19 @@ const NEXT_HOLDER: Focus = {
 /** Mistakes by which two successive leaders break the order of turns and states. */
 export const leadershipBugs: readonly Bug[] = [
   {
+    name: 'an unsealed ready raises the epoch',
+    caughtBy: ['own epochs'],
+    within: 20,
+    focus: { podRates: { hostile: 1 }, ...PLAIN },
+    edits: [
+      {
+        file: 'controller/link/link.ts',
+        find: '    if (isLater && this.#binding.isProven(ready)) {\n',
+        replace: '    if (isLater) {\n',
+      },
+    ],
+  },
+  {
     name: 'a new leader puts turns in order before its predecessor is dead',
     caughtBy: ['one leader', 'in order', 'goes on'],
     within: 200,

@@ -20,6 +20,8 @@ export interface PodRates {
   logLost: number;
   /** The runner reports that it is not hardened. */
   open: number;
+  /** A process of the pod prints hostile text on the container's stdout. */
+  hostile: number;
 }
 
 export interface KubeletOptions {

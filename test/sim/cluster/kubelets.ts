@@ -24,6 +24,7 @@ export const NO_POD_FAULTS: PodRates = {
   breaks: 0,
   logLost: 0,
   open: 0,
+  hostile: 0,
 };
 
 const isGated = ({ spec }: StoredPod) => Boolean(spec.schedulingGates?.length);
@@ -257,7 +258,14 @@ export class Kubelets {
     const work = object && runnerlessWork(object);
     const protocol = protocolOf(object?.spec.containers[0]?.image ?? '');
     const isHardened = !common.dice.stream('hardened').chance(rates().open);
-    if (!work) return new Container({ ...common, protocol, isHardened, breaks: () => rates().breaks });
+    const hostile = common.dice.stream('hostile');
+    const isHostile = hostile.chance(rates().hostile);
+    if (!work)
+      return new Container({
+        ...common,
+        ...{ protocol, isHardened, breaks: () => rates().breaks },
+        ...(isHostile && { hostile }),
+      });
     const turn = () => server.list(turns).find(({ metadata }) => metadata.uid === work.turn);
     return new RunnerlessContainer({ ...common, work, attempt: () => turn()?.status?.attempt ?? 1 });
   }

@@ -16,6 +16,7 @@ import { buildPlan } from '../users/environments.ts';
 import { CONTENT } from '../users/files.ts';
 import { type Plan, type Run, simulatedDriver } from './agent.ts';
 import type { Exit, KeptFrame, SimContainer } from './container.ts';
+import { hostileText, type TrueReady } from './hostile-text.ts';
 import { OutputContent } from './output-content.ts';
 import { WITHOUT_ARTIFACTS } from './runner-image.ts';
 import { lastRun, StateContent } from './state-content.ts';
@@ -38,6 +39,8 @@ export interface ContainerOptions {
   observer: Observer;
   /** Returns the probability that a stream breaks and loses its data. */
   breaks: () => number;
+  /** Dice of a process of the pod that prints hostile text on the container's stdout; absent: there is none. */
+  hostile?: Dice;
   onExit(exit: Exit): void;
 }
 
@@ -92,6 +95,8 @@ export class Container implements SimContainer {
   readonly #options: ContainerOptions;
   readonly #runner: Runner;
   readonly #streams = new Set<Stream>();
+  /** The runner's last `ready`, decoded. */
+  #ready: TrueReady | undefined;
 
   constructor(options: ContainerOptions) {
     const { scheduler, dice, observer, podUID, protocol, isHardened } = options;
@@ -202,6 +207,7 @@ export class Container implements SimContainer {
       },
     });
     this.#runner.onShutdown((graceMs) => this.#leave('Shutdown', graceMs));
+    if (options.hostile) this.#disturb(options.hostile);
   }
 
   terminate(): void {
@@ -311,6 +317,8 @@ export class Container implements SimContainer {
   #print(text: string): boolean {
     const { dice } = this.#options;
     this.log.push(text);
+    const [, ready] = /"kind":"ready".*\n(.*)\n/.exec(text) ?? [];
+    if (ready) this.#ready = JSON.parse(Buffer.from(ready, 'base64').toString()) as TrueReady;
     this.#keep(text);
     const printed = { text, frames: this.#framesIn(text) };
     for (const stream of [...this.#streams]) {
@@ -320,6 +328,18 @@ export class Container implements SimContainer {
     if (!dice.chance(0.02)) return true;
     this.process.after(dice.skewed(0.1, 50), 'stdout drained', () => this.#runner.drained());
     return false;
+  }
+
+  /** Prints hostile text from time to time, as long as the container lives. */
+  #disturb(dice: Dice): void {
+    this.process.after(dice.skewed(100, 20_000), 'hostile text', () => {
+      const text = this.#ready && hostileText(dice, this.#ready, this.bind);
+      if (text) {
+        this.log.push(text);
+        for (const { up } of this.#streams) up.send({ text, frames: [] }, dice.skewed(0.1, 5));
+      }
+      this.#disturb(dice);
+    });
   }
 
   /** Returns the frames that end in this text, which is printed now. */

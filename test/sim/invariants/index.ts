@@ -6,6 +6,7 @@ import { keptWhileNamed } from './blobs.ts';
 import { capacity } from './capacity.ts';
 import { decidedInTime, toldOfRestoration, toldOnce } from './decisions.ts';
 import { awaitedEnvironment, builtAlike, builtWhenNeeded, givenEnvironment } from './environments.ts';
+import { ownEpochs } from './epochs.ts';
 import type { Facts } from './facts.ts';
 import { untouched } from './foreign.ts';
 import { expired, history, keptAWhile } from './garbage.ts';
@@ -63,6 +64,7 @@ const all: readonly MakeInvariant[] = [
   committedFirst,
   presentLeader,
   oneLeader,
+  ownEpochs,
   ownedFirst,
   boundOnce,
   claimedOnce,

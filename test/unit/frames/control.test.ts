@@ -171,6 +171,25 @@ describe('control lines, decoded', () => {
     assert.deepEqual(told, ['ping 5/50', 'ping 6/1', 'ping 6/2']);
   });
 
+  test('the proof of the highest epoch is kept, and none of another', () => {
+    const target = bound();
+    const proofs: (string | undefined)[] = [];
+    const take = (epoch: number, n: number, proof?: string) => {
+      collect(target, ...controlText(down, { epoch, n, ...(proof && { proof }) }, 'ping', {}));
+      proofs.push(target.proof);
+    };
+    take(5, 2);
+    take(5, 3, 'of5');
+    take(5, 4);
+    take(4, 9, 'of4');
+    take(6, 1);
+    take(6, 2, 'of6');
+    assert.deepEqual(proofs, [undefined, 'of5', 'of5', 'of5', undefined, 'of6']);
+    const fresh = new ControlDecoder({ boot });
+    fresh.bound({ session: address.session, incarnation: 3, key: keys.down }, { epoch: 5, n: 1, proof: 'ofBind' });
+    assert.equal(fresh.proof, 'ofBind');
+  });
+
   test('a line whose n does not grow within its epoch is a repeat without effect', () => {
     const target = bound();
     const told = story(collect(target, line({ epoch: 5, n: 4 }), line({ epoch: 5, n: 4 }), line({ epoch: 5, n: 3 })));

@@ -452,6 +452,67 @@ describe('leader election', () => {
     await assert.rejects(a.it.reacquireAbove(1), /not the leader/);
   });
 
+  test('a lease at the end of int32 is led to its end, and then told with what to do', async () => {
+    const { clock, store, a } = two();
+    a.it.start();
+    await clock.advance(1_000);
+    await a.it.release();
+    store.lease = { ...store.lease!, spec: { ...store.lease!.spec, leaseTransitions: 2 ** 31 - 2 } };
+    const warned: string[] = [];
+    const next = elector(store.reached(), clock, 'next', {
+      log: { ...silentLogger, warn: (facts: object) => warned.push((facts as { err: string }).err) },
+    });
+    next.it.start();
+    await clock.advance(30_000);
+    assert.deepEqual([next.it.epoch, warned], [2 ** 31 - 1, []]);
+    await assert.rejects(next.it.reacquireAbove(2 ** 31 - 2), RangeError);
+    assert.ok(next.it.leading);
+    await next.it.release();
+    const last = elector(store.reached(), clock, 'last', {
+      log: { ...silentLogger, warn: (facts: object) => warned.push((facts as { err: string }).err) },
+    });
+    last.it.start();
+    await clock.advance(10_000);
+    assert.equal(last.it.leading, false);
+    assert.match(warned[0] ?? '', /ns\/controller .*leaseTransitions is at 2147483647.*delete the lease/);
+    store.delete();
+    await clock.advance(10_000);
+    assert.ok(last.it.leading);
+    await last.it.release();
+  });
+
+  test('the epoch of a new lease grows with the time, and stays below the end of int32 by any clock', async () => {
+    const epochs: number[] = [];
+    for (const date of ['2026-12-01', '2033-05-01', '2033-06-01', '2038-01-20', '2200-01-01', '9999-12-31']) {
+      const clock = new VirtualClock(Date.parse(date));
+      const store = new LeaseStore(clock);
+      const { it } = elector(store.reached(), clock, 'a');
+      it.start();
+      await clock.advance(1_000);
+      epochs.push(it.epoch ?? Number.NaN);
+      await it.release();
+    }
+    assert.deepEqual(
+      epochs,
+      epochs.toSorted((x, y) => x - y),
+    );
+    assert.equal(new Set(epochs).size, epochs.length);
+    assert.equal(epochs[0], Date.parse('2026-12-01') / 1000);
+    assert.ok((epochs.at(-1) ?? Number.NaN) < 2 ** 31 - 1_000_000);
+  });
+
+  test('an epoch that is no number of a lease is refused', async () => {
+    const { clock, a } = two();
+    a.it.start();
+    await clock.advance(1_000);
+    const { epoch } = a.it;
+    for (const absurd of [2 ** 31 - 1, 2 ** 53, 1.5, Number.NaN, Number.POSITIVE_INFINITY]) {
+      await assert.rejects(a.it.reacquireAbove(absurd), RangeError, String(absurd));
+    }
+    assert.equal(a.it.epoch, epoch);
+    await a.it.release();
+  });
+
   test('a leader whose lease is deleted or taken stops at its next renewal', async () => {
     const { clock, store, a } = two();
     a.it.start();

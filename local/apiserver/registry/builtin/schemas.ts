@@ -22,7 +22,8 @@ const bytes: Schema = { type: 'string', format: 'byte' };
 const simple: Record<string, Schema> = {
   string: { type: 'string' },
   boolean: { type: 'boolean' },
-  integer: { type: 'integer' },
+  int32: { type: 'integer', format: 'int32' },
+  int64: { type: 'integer', format: 'int64' },
   number: { type: 'number' },
   Date: { type: 'string', format: 'date-time' },
   V1MicroTime: { type: 'string', format: 'k8s-micro-time' },

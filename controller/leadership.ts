@@ -106,6 +106,7 @@ export class Leading {
       },
       onLaterEpoch: options.onLaterEpoch,
       refused: options.meter?.refused,
+      counters: options.meter?.pods,
     });
     this.#ledger = new Ledger({
       caches,

@@ -4,6 +4,7 @@ import type { KubeApi, Resource } from '../core/kube/types.ts';
 import { type StoredSessionClass, type StoredSessionPool, type StoredTurn, turns } from '../core/resources/kinds.ts';
 import { isTerminal } from '../core/resources/turn-phases.ts';
 import type { Tally } from './capacity/tally.ts';
+import type { PodCounters } from './link/pod-counters.ts';
 import type { CachedSession } from './world/world.ts';
 
 /** Receiver of measurements of the controller's work. */
@@ -16,6 +17,8 @@ export interface Meter {
   claimed(seconds: number): void;
   /** Counters of frames refused by the decoders of all links. */
   readonly refused: DecoderCounters;
+  /** Counters of what pods were kept from, over all links. */
+  readonly pods: PodCounters;
 }
 
 /**

@@ -9,6 +9,7 @@ import { sessionPhase } from '../core/resources/session.ts';
 import type { SessionPoolStatus } from '../core/resources/sessionpool.ts';
 import type { StoreUsage } from '../core/store/store.ts';
 import { isProgrammingError } from './decide/broken.ts';
+import { nothingKept } from './link/pod-counters.ts';
 import type { Inventory, Meter, ReconcileResult } from './meter.ts';
 
 /** Source of the values that are read at each scrape. */
@@ -34,6 +35,7 @@ const LEADER = 'Told by the leader alone.';
 export class ControllerMetrics implements Meter {
   readonly registry = new Registry();
   readonly refused = noneRefused();
+  readonly pods = nothingKept();
   /** Callback for the `KubeClient`. */
   readonly onRequest: NonNullable<KubeClientOptions['onRequest']>;
   /** The controller; set once it exists. */
@@ -120,7 +122,7 @@ export class ControllerMetrics implements Meter {
 
   /** The counters are kept by the links and only read here. */
   #measureFrames(): void {
-    const { refused, registry } = this;
+    const { refused, pods, registry } = this;
     new Counter({
       name: 'berth_frames_refused_total',
       help: 'Pieces of frames on the stdout of session pods that had no effect. foreign, malformed and tooLarge are nobody’s accident, nor is forged but where a leader meets pods bound under an older master key; repeated, early, unkeyed and torn happen where a connection begins or breaks.',
@@ -139,6 +141,15 @@ export class ControllerMetrics implements Meter {
       collect() {
         this.reset();
         this.inc(refused.junkBytes);
+      },
+    });
+    new Counter({
+      name: 'berth_ended_logs_cut_total',
+      help: 'Logs of ended containers whose beginning was not read, because they are full of text that looks like frames.',
+      registers: [registry],
+      collect() {
+        this.reset();
+        this.inc(pods.logsCut);
       },
     });
   }

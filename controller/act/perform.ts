@@ -133,7 +133,7 @@ async function takeLog(context: ReconcileContext, { pod }: Of<'ReadLog'>): Promi
   const opened = context.effects.links.open(pod, linkSession(context));
   const log = await readLog(context, pod);
   learn(context.memory, { fact: 'LogRead', podUID: pod.metadata.uid });
-  if (log) opened.takeLog(log);
+  if (log) await opened.takeLog(log);
 }
 
 function closeLink({ effects, world, memory }: ReconcileContext): void {
@@ -195,6 +195,9 @@ async function createFirstTurn(context: ReconcileContext): Promise<void> {
 
 const withInput = ({ spec, ...session }: CachedSession, input: unknown) => ({ ...session, spec: { ...spec, input } });
 
+/** Bytes of an ended container's log that are read at least where it has more: its end. Kubelets keep 10 MiB by default. */
+const LOG_BYTES = 16 * 1024 * 1024;
+
 /** Reads the log of an ended container; undefined where there is none. */
 async function readLog(
   context: ReconcileContext,
@@ -204,7 +207,13 @@ async function readLog(
   try {
     // Frames open under the keys of their pod only, so the log of another pod of the name says nothing.
     const log = context.effects.api.podLog({ namespace, name }, { container: CONTAINER, signal: context.signal });
-    for await (const piece of endedLog(context, log)) pieces.push(piece);
+    let bytes = 0;
+    for await (const piece of endedLog(context, log)) {
+      pieces.push(piece);
+      bytes += piece.length;
+      // The last frames matter most.
+      while (bytes - (pieces[0]?.length ?? 0) >= LOG_BYTES) bytes -= pieces.shift()?.length ?? 0;
+    }
     return Buffer.concat(pieces);
   } catch (error) {
     if (context.signal.aborted) throw error;

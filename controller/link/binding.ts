@@ -3,7 +3,7 @@ import type { ControlKind, ControlMessages, Ready } from '../../core/frames/mess
 import { epochProof, frameKeys, provesEpoch } from '../../core/frames/seal.ts';
 import type { Address } from '../../core/frames/wire.ts';
 import type { Random } from '../../core/runtime.ts';
-import { framesInLog } from './ended-log.ts';
+import { framesInLog, type LoggedMessage, type LogRequest } from './ended-log.ts';
 import type { MasterKeys } from './keys.ts';
 
 export interface BindingOptions {
@@ -117,16 +117,20 @@ export class Binding {
     return controlText(channel, position, kind, message, binary);
   }
 
-  /** The runner's frames in the log of an ended container; sets the keys by which they open. */
-  framesIn(log: Buffer): Buffer | undefined {
+  /** The runner's messages in the log of an ended container; sets the keys by which they open. Undefined where no frame opens. */
+  async messagesIn(log: Buffer, reading: Pick<LogRequest, 'pause' | 'onCut'>): Promise<LoggedMessage[] | undefined> {
     const [session, incarnation] = [this.#session, this.#incarnation];
     const masters = this.#masters;
-    const found = framesInLog(log, { session, incarnation }, (boot) =>
-      this.#boot === undefined || this.#boot === boot ? masters.map((master) => this.#derive(master, boot).up) : [],
-    );
+    const found = await framesInLog(log, {
+      ...reading,
+      session,
+      incarnation,
+      keysOf: (boot) =>
+        this.#boot === undefined || this.#boot === boot ? masters.map((master) => this.#derive(master, boot).up) : [],
+    });
     if (!found) return undefined;
     this.#use(found.boot, masters[found.key] as Buffer);
-    return found.text;
+    return found.messages;
   }
 
   /** Master keys, the present one first. */

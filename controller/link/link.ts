@@ -12,6 +12,8 @@ import { Binding } from './binding.ts';
 import { Heartbeat } from './heartbeat.ts';
 import { Inbox } from './inbox.ts';
 import type { MasterKeys } from './keys.ts';
+import { LogReader } from './log-reader.ts';
+import type { PodCounters } from './pod-counters.ts';
 import { Resend } from './resend.ts';
 import type { Silences } from './silences.ts';
 import * as after from './view.ts';
@@ -53,7 +55,14 @@ export interface LinkOptions {
   priority(): Priority;
   /** Counters of refused frames, over all pods. */
   refused?: DecoderCounters | undefined;
+  /** Reader of the logs of ended containers, shared by all links; default: one of its own. */
+  logs?: LogReader;
+  /** Counters of what pods were kept from, over all pods. */
+  counters?: PodCounters | undefined;
 }
+
+/** Messages of a log that are handled before others get on. */
+const MESSAGES_AT_ONCE = 64;
 
 /**
  * The controller's end of the boundary with one pod: asks for missed frames and shows the runner's messages as a
@@ -67,6 +76,7 @@ export class Link {
   readonly #binding: Binding;
   readonly #heartbeat: Heartbeat;
   readonly #resend: Resend;
+  readonly #logs: LogReader;
   /** Changed only by the functions of view.ts. */
   #view: LinkView;
   #acked = 0;
@@ -76,6 +86,7 @@ export class Link {
   #outranked = false;
   /** Last sequence number sent before the present attach: frames up to it come late, or again. */
   #past = 0;
+  #isClosed = false;
   /** Numbers of control lines: the last that gave a turn, and the last that gave one or acknowledged the end of one. */
   #turnNumber = 0;
   #changeNumber = 0;
@@ -96,6 +107,7 @@ export class Link {
 
   constructor(options: LinkOptions) {
     this.#options = options;
+    this.#logs = options.logs ?? new LogReader(options.clock);
     this.#session = options.session;
     this.#incarnation = options.incarnation;
     this.#decoder = new FrameDecoder({ validate: validateFrame, counters: options.refused });
@@ -214,6 +226,7 @@ export class Link {
   }
 
   close(): void {
+    this.#isClosed = true;
     this.#heartbeat.close();
     this.#options.silences.update(this.#attachment.node, this, false);
     this.#resend.close();
@@ -321,21 +334,31 @@ export class Link {
 
   /**
    * Reads the frames of an ended container from its log. Frames missing there will not come. A log also holds the ends
-   * of earlier turns, which were committed before the next was given, so only the last one counts.
+   * of earlier turns, which were committed before the next was given, so only the last one counts. Resolves once all is read.
    */
-  takeLog(log: Buffer): void {
-    const text = this.#binding.framesIn(log);
-    if (!text) return;
-    this.#view = after.logOpened(this.#view);
-    this.#past = Number.POSITIVE_INFINITY;
-    for (let events = this.#decoder.push(text); ; events = this.#decoder.push(text)) {
-      const gap = events.find((event) => event.type === 'gap');
-      this.#handle(events.filter((event) => event !== gap));
-      if (!gap) break;
-      this.#decoder.skipTo(gap.to + 1);
-    }
-    this.#inbox.keepLast();
-    this.#change(after.delivered(this.#view, this.#inbox.next()));
+  async takeLog(log: Buffer): Promise<void> {
+    await this.#logs.read(async (pause) => {
+      const messages = await this.#binding.messagesIn(log, { pause, onCut: () => this.#logCut(log.length) });
+      if (!messages) return;
+      this.#view = after.logOpened(this.#view);
+      this.#past = Number.POSITIVE_INFINITY;
+      for (const [index, message] of messages.entries()) {
+        if (index % MESSAGES_AT_ONCE === MESSAGES_AT_ONCE - 1) await pause();
+        if (this.#isClosed) return;
+        this.#handle(this.#decoder.take(message));
+      }
+      this.#inbox.keepLast();
+      this.#change(after.delivered(this.#view, this.#inbox.next()));
+    });
+  }
+
+  #logCut(bytes: number): void {
+    const { log, pod, counters } = this.#options;
+    log.warn(
+      { pod: pod.name, namespace: pod.namespace, session: this.#session, bytes },
+      'the beginning of the log of an ended container is not read: it is full of text that looks like frames',
+    );
+    if (counters) counters.logsCut += 1;
   }
 
   #send<K extends Exclude<ControlKind, 'bind'>>(kind: K, message: ControlMessages[K], binary?: Buffer): number {

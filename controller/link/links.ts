@@ -8,6 +8,8 @@ import { isFromPool, sessionNameOf } from '../world/session-pods.ts';
 import { AttachLimit } from './attach-limit.ts';
 import type { MasterKeys } from './keys.ts';
 import { Link } from './link.ts';
+import { LogReader } from './log-reader.ts';
+import type { PodCounters } from './pod-counters.ts';
 import { Silences } from './silences.ts';
 
 export interface LinksOptions {
@@ -26,6 +28,8 @@ export interface LinksOptions {
   isWaitedFor(session: LinkOwner): boolean;
   /** Counters of refused frames, over all pods. */
   refused?: DecoderCounters | undefined;
+  /** Counters of what pods were kept from, over all pods. */
+  counters?: PodCounters | undefined;
 }
 
 /** The session that a link's pod belongs to; of a pool's pod, whose `uid` is empty, the key of the pool. */
@@ -46,12 +50,14 @@ export class Links {
   readonly #answers = { at: Number.NEGATIVE_INFINITY };
   readonly #silences: Silences;
   readonly #limit: AttachLimit;
+  readonly #logs: LogReader;
   #number = 0;
 
   constructor(options: LinksOptions) {
     this.#options = options;
     this.#silences = new Silences(options.clock);
     this.#limit = new AttachLimit(options.attachesPerNode, options.clock);
+    this.#logs = new LogReader(options.clock);
   }
 
   get(podUID: string | undefined): Link | undefined {
@@ -73,6 +79,7 @@ export class Links {
       nextNumber: () => ++this.#number,
       answers: this.#answers,
       silences: this.#silences,
+      logs: this.#logs,
       limit: this.#limit,
       priority: () => {
         const owner = this.#owners.get(uid);

@@ -118,15 +118,24 @@ export class FrameDecoder {
     this.#channel = channel;
   }
 
-  /** Moves the cursor to this number. Earlier frames will not come and are not awaited. */
-  skipTo(seq: number): void {
-    if (seq <= this.#next) return;
+  /**
+   * Takes a whole message that was found elsewhere than in the stream, as where it has ended. Messages before it will not come and are
+   * not awaited; one that came before has no effect.
+   */
+  take({ seq, kind, packed }: { seq: number; kind: string; packed: Buffer }): FrameEvent[] {
+    if (seq < this.#next || kind === 'dropped') return [];
     this.#next = seq;
     this.#assembly.clear();
+    this.#deliver({ seq, kind }, packed);
+    return this.#taken();
   }
 
   push(chunk: Buffer): FrameEvent[] {
     this.#lines.push(chunk, (line, lost) => this.#line(line, lost));
+    return this.#taken();
+  }
+
+  #taken(): FrameEvent[] {
     const events = this.#events;
     this.#events = [];
     return events;
@@ -218,14 +227,16 @@ export class FrameDecoder {
     const whole = this.#assembly.add(`${seq} ${kind} ${parts}`, part, parts, plain);
     if (whole === 'Repeated') this.counters.repeated += 1;
     else if (whole === 'TooLarge') this.counters.tooLarge += 1;
-    else if (whole !== 'Incomplete') {
-      const read = this.#read(kind, whole);
-      if ('problem' in read) {
-        this.#malformed(header, read.problem);
-      } else {
-        this.#next = seq + 1;
-        this.#events.push({ type: 'frame', frame: { seq, kind: kind as FrameKind, ...read } as Frame });
-      }
+    else if (whole !== 'Incomplete') this.#deliver(header, whole);
+  }
+
+  #deliver({ seq, kind }: Pick<FrameHeader, 'seq' | 'kind'>, packed: Buffer): void {
+    const read = this.#read(kind, packed);
+    if ('problem' in read) {
+      this.#malformed({ seq, kind }, read.problem);
+    } else {
+      this.#next = seq + 1;
+      this.#events.push({ type: 'frame', frame: { seq, kind: kind as FrameKind, ...read } as Frame });
     }
   }
 
@@ -243,7 +254,7 @@ export class FrameDecoder {
   }
 
   /** The cursor moves, because a resend would bring the same message. */
-  #malformed({ seq, kind }: FrameHeader, problem: string): void {
+  #malformed({ seq, kind }: Pick<FrameHeader, 'seq' | 'kind'>, problem: string): void {
     this.counters.malformed += 1;
     if (seq !== this.#next) return;
     this.#next = seq + 1;

@@ -1,0 +1,9 @@
+/** Numbers of what pods were kept from because it would have cost the controller too much. They only grow. */
+export interface PodCounters {
+  /** Logs of ended containers whose beginning was not read. */
+  logsCut: number;
+}
+
+export function nothingKept(): PodCounters {
+  return { logsCut: 0 };
+}

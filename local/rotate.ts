@@ -11,7 +11,7 @@ const LOOK_MS = 10_000;
  * Copies a log that is larger than `maxBytes` to `PATH.1` and cuts it. Programs append to it, so their next line is its first. A line
  * written between both steps is lost. Returns true when the log was cut; throws when it cannot be.
  */
-export function rotateWhenLarge(path: string, maxBytes = MAX_LOG): boolean {
+function rotateWhenLarge(path: string, maxBytes = MAX_LOG): boolean {
   if ((statSync(path, { throwIfNoEntry: false })?.size ?? 0) <= maxBytes) return false;
   const copy = `${path}.1.new`;
   try {

@@ -7,7 +7,7 @@ import { isLater, type StatePosition } from './facts.ts';
  * what had begun before: a write of the store carries a deadline of seconds, and a read that comes too late is repeated
  * with the later state.
  */
-export const SUPERSEDED_MS = 60_000;
+const SUPERSEDED_MS = 60_000;
 /** Counts within this time share one mark, so that a busy session has few. */
 const MARK_MS = 10_000;
 

@@ -289,8 +289,8 @@ import { sessionPod } from '../pod/pod.ts';`,
     edits: [
       {
         file: 'controller/garbage/counted-states.ts',
-        find: 'export const SUPERSEDED_MS = 60_000;',
-        replace: 'export const SUPERSEDED_MS = 5000;',
+        find: 'const SUPERSEDED_MS = 60_000;',
+        replace: 'const SUPERSEDED_MS = 5000;',
       },
     ],
     caughtBy: ['kept a while'],

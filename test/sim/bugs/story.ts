@@ -21,9 +21,9 @@ export const storyBugs: readonly Bug[] = [
     edits: [
       {
         file: 'controller/decide/policies/start.ts',
-        find: "    draft.actions.push({ do: 'WriteTurn', turn, status: running(turn, { index, incarnation, podUID, granted }, now) });",
+        find: "    draft.actions.push({ do: 'WriteTurn', turn, status: running(turn, facts, now) });",
         replace: `    if (link) draft.actions.push({ do: 'StartTurn', turn });
-    draft.actions.push({ do: 'WriteTurn', turn, status: running(turn, { index, incarnation, podUID, granted }, now) });`,
+    draft.actions.push({ do: 'WriteTurn', turn, status: running(turn, facts, now) });`,
       },
       {
         file: 'controller/act/start-turn.ts',

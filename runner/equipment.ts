@@ -47,6 +47,7 @@ export function equipmentFor(bind: Bind, surroundings: Surroundings, free: Promi
     readFileSync(join(directories.secrets, path)),
   );
   const { session, incarnation, persistence, artifacts } = bind;
+  const isKept = persistence?.state !== false;
   const mountPath = bind.workspace?.mountPath;
   const locate = (path: string) => located(path, mountPath, environment.BERTH_LOCAL_ROOT);
   const { workingDir } = bind.agent;
@@ -71,7 +72,8 @@ export function equipmentFor(bind: Bind, surroundings: Surroundings, free: Promi
   const bins = bind.environment ? [binOf(directories.environment)] : [];
   const path = [...bins, imagePath, ...surroundings.tools].join(':');
   const { limits = { required: false } } = bind;
-  const meter = new Meter({ limits, memory, together: agent.driver !== 'Tools', clock });
+  const reads = isKept || artifacts !== undefined;
+  const meter = new Meter({ limits, memory, together: agent.driver !== 'Tools', holds: reads, clock });
   const startNow = meter.wrap(surroundings.startProcess(limits));
   const start: StartProcess = async (spec) => {
     await free;
@@ -82,9 +84,7 @@ export function equipmentFor(bind: Bind, surroundings: Surroundings, free: Promi
     meter,
     state: {
       pack: async (maxBytes = persistence?.maxStateBytes) =>
-        persistence?.state === false
-          ? NO_STATE
-          : packDirectory(directories.state, maxBytes, persistence?.maxPackedBytes),
+        !isKept ? NO_STATE : packDirectory(directories.state, maxBytes, persistence?.maxPackedBytes),
       unpack: (packed, digest) => unpackDirectory(directories.state, packed, digest),
     },
     ...(artifacts && { output: outputDirectory(directories.output, artifacts, hidden.outputs) }),

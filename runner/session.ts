@@ -13,6 +13,7 @@ import type {
 import { openState } from '../core/frames/seal.ts';
 import { ArrivingFiles } from './agent-files.ts';
 import { errorCode } from './errors.ts';
+import { movingLine } from './moving.ts';
 import { PastTurns } from './past-turns.ts';
 import { EMPTY_DIGEST } from './state/archive.ts';
 import { legOf, STOP_GRACE_MS, TurnRun, type TurnSurroundings } from './turn.ts';
@@ -215,8 +216,13 @@ export class BoundSession {
     }
     this.#queue(async () => {
       if (!this.#isRestored) return refuse(refusal('NotRestored', 'there is no state before it is restored'));
+      const { meter, secrets, write } = this.#surroundings;
       try {
-        await sendState(this.#surroundings, this.#known, undefined, maxStateBytes);
+        await meter.whileHeld((moving) => {
+          const line = movingLine(moving, secrets);
+          if (line) write(line);
+          return sendState(this.#surroundings, this.#known, undefined, maxStateBytes);
+        });
       } catch (error) {
         refuse(refusal('SnapshotFailed', (error as Error).message));
       }

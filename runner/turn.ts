@@ -10,6 +10,8 @@ import type { Completion, Driver, StopReason, TurnRequest } from './drivers/driv
 import { failedBy } from './drivers/failed.ts';
 import { errorCode } from './errors.ts';
 import type { Meter } from './limits/meter.ts';
+import { movingLine } from './moving.ts';
+import type { Moving } from './process/contained.ts';
 import { Questions } from './questions.ts';
 import { StallWatch } from './stall.ts';
 import { TurnLog, type WrittenText } from './text/log.ts';
@@ -176,20 +178,16 @@ export class TurnRun {
     const finishedAt = this.#time();
     this.phase = 'Collecting';
     const first = this.#frames.next;
-    this.written = this.#log.close();
     if (this.parked) {
+      this.written = this.#log.close();
       this.phase = 'Finished';
       return;
     }
-    const logSeq = this.#frames.log(this.written);
-    const { state, problem } = await this.#frames.state();
-    const sent = { state, ...(logSeq !== undefined && { logSeq }) };
-    const isQuestion = asks !== undefined && !problem;
-    const left = isQuestion ? undefined : await this.#frames.artifacts();
+    const { sent, problem, isQuestion, left } = await this.#sendFiles(asks !== undefined);
     this.#redactions += left?.redactions ?? 0;
     this.lastActivity = clock.monotonic();
     this.phase = 'Finished';
-    if (isQuestion) {
+    if (asks && isQuestion) {
       const last = this.#sendRequest('Ended', this.#newId(), asks, sent);
       this.asked = true;
       this.frames = { first, last };
@@ -210,9 +208,33 @@ export class TurnRun {
     this.frames = { first, last };
   }
 
-  /** Sends the current state, then the request. */
+  /**
+   * Sends the log, the state and the artifacts as they are at one moment: processes that the turn left running stand still. A turn that
+   * ends with a question has no artifacts yet.
+   */
+  #sendFiles(asks: boolean) {
+    return this.#surroundings.meter.whileHeld(async (moving) => {
+      this.#tell(moving);
+      this.written = this.#log.close();
+      const logSeq = this.#frames.log(this.written);
+      const { state, problem } = await this.#frames.state();
+      const sent = { state, ...(logSeq !== undefined && { logSeq }) };
+      const isQuestion = asks && !problem;
+      return { sent, problem, isQuestion, left: isQuestion ? undefined : await this.#frames.artifacts() };
+    });
+  }
+
+  #tell(moving: Moving): void {
+    const line = movingLine(moving, this.#surroundings.secrets);
+    if (line) this.#log.lines(line);
+  }
+
+  /** Sends the current state, as it is at one moment, then the request. */
   async #ask(id: string, question: Question): Promise<void> {
-    const { state, problem } = await this.#frames.state();
+    const { state, problem } = await this.#surroundings.meter.whileHeld((moving) => {
+      this.#tell(moving);
+      return this.#frames.state();
+    });
     if (problem) throw problem;
     this.#sendRequest('Alive', id, question, { state });
   }

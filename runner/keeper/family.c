@@ -71,7 +71,7 @@ int read_text(const char *path, char *text, size_t size) {
   }
 }
 
-static int read_member(pid_t pid, struct member *m) {
+int read_member(pid_t pid, struct member *m) {
   char path[64], text[1024];
   snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
   if (read_text(path, text, sizeof text) <= 0) return -1;
@@ -150,9 +150,11 @@ static void hold_all(void) {
   held = 1;
 }
 
-void let_go(void) {
+int let_go(void) {
+  int was_held = held;
   if (held) kill(-1, SIGCONT);
   held = 0;
+  return was_held;
 }
 
 size_t family(struct member **members) {
@@ -189,8 +191,7 @@ size_t family(struct member **members) {
   return count;
 }
 
-/* Signals through a pidfd, so that a process that got the pid since the scan of /proc is not hit. */
-static void signal_member(const struct member *m, int sig) {
+void signal_member(const struct member *m, int sig) {
   int fd = (int)syscall(SYS_pidfd_open, m->pid, 0);
   if (fd < 0) {
     kill(m->pid, sig);

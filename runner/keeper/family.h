@@ -41,8 +41,14 @@ int read_text(const char *path, char *text, size_t size);
  */
 void may_hold_all(size_t new_at_once);
 
-/* Continues the processes that a scan stopped. Must be called before this process sleeps. */
-void let_go(void);
+/* Continues the processes that a scan stopped, and returns 1 if there were some. Must be called before this process sleeps. */
+int let_go(void);
+
+/* Reads /proc/PID/stat. Returns -1 for a process that has gone. */
+int read_member(pid_t pid, struct member *m);
+
+/* Signals through a pidfd, so that a process that got the pid since the scan of /proc is not hit. */
+void signal_member(const struct member *m, int sig);
 
 /* Reads /proc. The array is sorted by pid and valid until the next call. Returns the number of living descendants. */
 size_t family(struct member **members);

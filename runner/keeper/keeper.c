@@ -22,12 +22,13 @@
 #include <unistd.h>
 
 #include "family.h"
+#include "hold.h"
 #include "limits.h"
 #include "pump.h"
 #include "start.h"
 #include "usage.h"
 
-enum { CONTROL = 3, KILL_PAUSE_MS = 5, FIRST_LOOK_MS = 50, COMMAND_BYTES = 4096, LEAST_CROWD = 256 };
+enum { CONTROL = 3, KILL_PAUSE_MS = 5, FIRST_LOOK_MS = 50, COMMAND_BYTES = 4096, NAMED = 10, LEAST_CROWD = 256 };
 
 static struct pump in, out, err;
 static int control = CONTROL;
@@ -113,6 +114,18 @@ static void list_family(void) {
   say("listed %lld %lld\n", pump_given(&out), pump_given(&err));
 }
 
+/* Names the first processes that could not be stopped in time: what they write meanwhile may be read in part. */
+static void hold(void) {
+  struct member *moving;
+  size_t n = hold_family(&moving);
+  for (size_t i = 0; i < n && i < NAMED; i++) {
+    char command[COMMAND_BYTES];
+    describe(moving[i].pid, command, sizeof command);
+    say("moves %d %s\n", (int)moving[i].pid, command);
+  }
+  say("held %zu\n", n);
+}
+
 /* Reads commands. Returns 1 when all processes must be killed: on command, or because the runner has gone. */
 static int obey(void) {
   char commands[64];
@@ -127,10 +140,13 @@ static int obey(void) {
   for (ssize_t i = 0; i < n; i++) {
     if (commands[i] == 'T') {
       signal_family(SIGTERM);
-      signal_family(SIGCONT); /* a stopped process handles no SIGTERM */
+      /* A stopped process handles no SIGTERM; one that is held does when it is released. */
+      if (!continue_all_at_release()) signal_family(SIGCONT);
     }
     if (commands[i] == 'K') kill_all = 1;
     if (commands[i] == 'L') list_family();
+    if (commands[i] == 'S') hold();
+    if (commands[i] == 'C') release_family();
   }
   return kill_all;
 }

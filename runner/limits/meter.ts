@@ -1,6 +1,6 @@
 import type { Limits, Usage } from '../../core/frames/messages.ts';
 import type { Clock } from '../../core/runtime.ts';
-import type { Contained, StartProcess } from '../process/contained.ts';
+import { type Contained, type Moving, NONE_MOVING, type StartProcess } from '../process/contained.ts';
 import { type Overrun, overrunAtEnd, tooManyProcesses } from './overrun.ts';
 import { overrunOfPod, type PodMemory } from './pod-memory.ts';
 
@@ -14,18 +14,23 @@ export interface MeterOptions {
   memory?: PodMemory | undefined;
   /** True if the process limit applies to the whole session; otherwise to each family. */
   together: boolean;
+  /** False if no files of the session are read: its processes never have to stand still. */
+  holds?: boolean;
   clock: Clock;
 }
 
 type Measured = Omit<Usage, 'wallMs'>;
 
 /**
- * Tracks the families of the session's processes: their usage together, for the running turn, and which of them must
- * end. A family ended for a limit has an `overrun`.
+ * Tracks the families of the session's processes: their usage together, for the running turn, which of them must end, and when they
+ * stand still. A family ended for a limit has an `overrun`.
  */
 export class Meter {
   readonly #options: MeterOptions;
   readonly #living = new Set<Contained>();
+  readonly #starting = new Set<Promise<unknown>>();
+  /** Resolves when the families go on; undefined while they run. */
+  #held: Promise<void> | undefined;
   /** Families whose process ended at a limit of its own and whose remaining processes nobody is ending. */
   readonly #left = new WeakSet<Contained>();
   #endedCpuUs = 0;
@@ -39,9 +44,14 @@ export class Meter {
   /** Returns a start function that also tracks the family. */
   wrap(start: StartProcess): StartProcess {
     return async (spec) => {
+      while (this.#held) await this.#held;
       const oomKills = this.#options.memory?.oomKills?.();
-      const family = await start(spec);
-      this.#living.add(family);
+      const starting = start(spec).then((family) => {
+        this.#living.add(family);
+        return family;
+      });
+      this.#starting.add(starting);
+      const family = await starting.finally(() => this.#starting.delete(starting));
       this.#turn?.begun.add(family);
       family.onUsage(() => this.#changed());
       this.#watch();
@@ -80,6 +90,31 @@ export class Meter {
       peakMemoryBytes: turn.peakBytes,
       processes: turn.processes,
     };
+  }
+
+  /**
+   * Does the work while every process of the session stands still, and tells it which ones could not be stopped. Processes that are to
+   * start meanwhile start afterwards. Without a living process the work begins at once.
+   */
+  async whileHeld<T>(work: (moving: Moving) => Promise<T>): Promise<T> {
+    while (this.#held) await this.#held;
+    const { holds = true } = this.#options;
+    if (!holds || this.#living.size + this.#starting.size === 0) return work(NONE_MOVING);
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#held = promise;
+    try {
+      await Promise.allSettled(this.#starting);
+      const families = [...this.#living];
+      try {
+        const moving = await Promise.all(families.map((family) => family.hold()));
+        return await work({ named: moving.flatMap(({ named }) => named), count: total(moving) });
+      } finally {
+        for (const family of families) family.release();
+      }
+    } finally {
+      this.#held = undefined;
+      resolve();
+    }
   }
 
   get #cpuUs(): number {
@@ -131,6 +166,10 @@ export class Meter {
     this.#left.delete(most);
     most.kill();
   }
+}
+
+function total(moving: readonly Moving[]): number {
+  return moving.reduce((sum, { count }) => sum + count, 0);
 }
 
 function sum(families: Iterable<Contained>, of: 'cpuUs' | 'memoryBytes' | 'processes'): number {

@@ -17,6 +17,15 @@ export interface Survivor {
   command: string;
 }
 
+/** Processes that still run after `hold`: they could not be stopped in time. */
+export interface Moving {
+  /** The first of them. */
+  named: Survivor[];
+  count: number;
+}
+
+export const NONE_MOVING: Moving = { named: [], count: 0 };
+
 /** Numbers of bytes, by stream. */
 export interface Written {
   stdout: number;
@@ -53,6 +62,13 @@ export interface Contained {
   terminate(): void;
   /** Sends SIGKILL to the whole family until no process is left. */
   kill(): void;
+  /**
+   * Stops every process of the family, until `release`, and resolves once each of their threads stands, or after two seconds. Nothing is
+   * stopped where there is no keeper. Never rejects.
+   */
+  hold(): Promise<Moving>;
+  /** Continues what `hold` stopped. */
+  release(): void;
   /** Returns the processes that are left, without the process itself, and brings `written` up to date. */
   survivors(): Promise<Survivor[]>;
 }

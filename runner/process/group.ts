@@ -5,7 +5,7 @@ import type { Limits } from '../../core/frames/messages.ts';
 import type { Clock } from '../../core/runtime.ts';
 import { StartError } from '../errors.ts';
 import type { Overrun } from '../limits/overrun.ts';
-import type { Contained, StartProcess, Survivor } from './contained.ts';
+import { type Contained, type Moving, NONE_MOVING, type StartProcess, type Survivor } from './contained.ts';
 import type { Exit } from './exit.ts';
 import { spawnFailure } from './spawn.ts';
 
@@ -69,6 +69,13 @@ class Group implements Contained {
     this.killing = true;
     this.#signal('SIGKILL');
   }
+
+  /** Does nothing: what has left the group cannot be found, and would write on. */
+  async hold(): Promise<Moving> {
+    return NONE_MOVING;
+  }
+
+  release(): void {}
 
   async survivors(): Promise<Survivor[]> {
     if (!this.#signal(0)) return [];

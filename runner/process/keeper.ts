@@ -8,7 +8,14 @@ import type { Clock } from '../../core/runtime.ts';
 import { StartError } from '../errors.ts';
 import { type FamilyUsage, fieldOf, type Overrun, outOfSight, overrunOf } from '../limits/overrun.ts';
 import { keeperLimits } from '../limits/rlimits.ts';
-import type { Contained, StartProcess, Survivor, Written } from './contained.ts';
+import {
+  type Contained,
+  type Moving,
+  NONE_MOVING,
+  type StartProcess,
+  type Survivor,
+  type Written,
+} from './contained.ts';
 import type { Exit } from './exit.ts';
 import { spawnFailure } from './spawn.ts';
 
@@ -19,7 +26,7 @@ const START_DEADLINE_MS = 30_000;
 /** Time within which the keeper kills its family; a keeper that has not is itself being stopped by it. */
 const KILL_DEADLINE_MS = 3000;
 /**
- * Time within which the keeper lists its processes; a keeper that has not is being stopped by a process of its family.
+ * Time within which the keeper lists or holds its processes; a keeper that has not is being stopped by a process of its family.
  */
 const ANSWER_DEADLINE_MS = 3000;
 /**
@@ -76,7 +83,9 @@ class Kept implements Contained {
   #line = '';
   #listed: Survivor[] = [];
   #onUsage = () => {};
-  #onListed: ((survivors: Survivor[]) => void)[] = [];
+  readonly #onListed: ((survivors: Survivor[]) => void)[] = [];
+  #moving: Survivor[] = [];
+  readonly #onHeld: ((moving: Moving) => void)[] = [];
 
   constructor(
     child: ChildProcess,
@@ -128,18 +137,30 @@ class Kept implements Contained {
   }
 
   survivors(): Promise<Survivor[]> {
-    if (this.#isGone) return Promise.resolve([]);
+    return this.#isGone ? Promise.resolve([]) : this.#ask('L', this.#onListed);
+  }
+
+  hold(): Promise<Moving> {
+    return this.#isGone ? Promise.resolve(NONE_MOVING) : this.#ask('S', this.#onHeld);
+  }
+
+  release(): void {
+    this.#tell('C');
+  }
+
+  /** Sends a command, whose answer comes to the last of `waiting`. */
+  #ask<T>(command: 'L' | 'S', waiting: ((answer: T) => void)[]): Promise<T> {
     return new Promise((resolve) => {
       const cancel = this.#killStopped(ANSWER_DEADLINE_MS);
-      this.#onListed.push((survivors) => {
+      waiting.push((answer) => {
         cancel();
-        resolve(survivors);
+        resolve(answer);
       });
-      this.#tell('L');
+      this.#tell(command);
     });
   }
 
-  #tell(command: 'T' | 'K' | 'L'): void {
+  #tell(command: 'T' | 'K' | 'L' | 'S' | 'C'): void {
     if (!this.#isGone) this.#control.write(command);
   }
 
@@ -212,6 +233,11 @@ class Kept implements Contained {
       this.written = { stdout: value, stderr: Number(rest[0]) };
       this.#onListed.shift()?.(this.#listed);
       this.#listed = [];
+    } else if (word === 'moves') {
+      this.#moving.push({ pid: value, command: rest.join(' ') });
+    } else if (word === 'held') {
+      this.#onHeld.shift()?.({ named: this.#moving, count: value });
+      this.#moving = [];
     } else if (word === 'empty') {
       this.#end();
       // The keeper stays until it is told to end, so that a late command cannot lose its last reports.
@@ -243,8 +269,8 @@ class Kept implements Contained {
 
   #end(): void {
     this.#isGone = true;
-    for (const resolve of this.#onListed) resolve([]);
-    this.#onListed = [];
+    for (const resolve of this.#onListed.splice(0)) resolve([]);
+    for (const resolve of this.#onHeld.splice(0)) resolve(NONE_MOVING);
     this.#onGone();
   }
 }

@@ -22,8 +22,8 @@ const MAX_ENTRIES = 20_000;
 /** Number of entries that an error about their size names. */
 const NAMED = 5;
 
-/** Never packed unless everything is. */
-const NEVER = ['.git', '.venv', 'node_modules', '__pycache__', '.env*'];
+/** Never packed unless everything is. Rules of ignore files tell cases apart; files with secrets are left out in any case. */
+const NEVER = ['.git', '.venv', 'node_modules', '__pycache__', '.[eE][nN][vV]*'];
 const IGNORE_FILES = ['.gitignore', '.berthignore'];
 
 interface Entry {
@@ -106,7 +106,8 @@ async function* walk(
 }
 
 async function rulesIn(folder: string, base: string): Promise<Rules> {
-  const rules = ignore({ allowRelativePaths: true }).add(NEVER);
+  // As git on Linux: `build` is another name than `BUILD`. The library's default is git's on other systems.
+  const rules = ignore({ allowRelativePaths: true, ignorecase: false }).add(NEVER);
   for (const file of IGNORE_FILES) {
     rules.add(await readFile(join(folder, file), 'utf8').catch(() => ''));
   }

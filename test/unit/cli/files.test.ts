@@ -93,6 +93,23 @@ describe('left out are', () => {
     ]);
   });
 
+  test('no files whose names differ from the rule in case, but every .env', async () => {
+    const cwd = make({
+      '.gitignore': 'build\nmodels/\n*.log\n',
+      ...{
+        BUILD: '',
+        'sub/build': '',
+        'Models/a': '',
+        'models/a': '',
+        'a.LOG': '',
+        'a.log': '',
+        '.ENV': 'KEY=1',
+        '.Env.local': '',
+      },
+    });
+    assert.deepEqual(await given(cwd, ['.']), ['.gitignore', 'BUILD', 'Models/a', 'a.LOG']);
+  });
+
   test('not a file that is named itself', async () => {
     const cwd = make({ '.env': 'KEY=1' });
     assert.deepEqual(await given(cwd, ['.env']), ['.env']);

@@ -49,7 +49,7 @@ export interface Cli {
   clock: Clock;
   random: Random;
   /**
-   * Aborted by the first Ctrl-C, with an `Interrupted`; the second one ends the process. Also aborted once stdout cannot be
+   * Aborted by the first Ctrl-C, SIGTERM or SIGHUP, with an `Interrupted`; the second one ends the process. Also aborted once stdout cannot be
    * written, with an `OutputLost`.
    */
   interrupted: AbortSignal;

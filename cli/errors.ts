@@ -1,7 +1,16 @@
 import type { ApiError } from '../core/kube/errors.ts';
 
 /** Exit codes for scripts. */
-export const EXIT = { ok: 0, failed: 1, refused: 2, unreachable: 3, timedOut: 124, interrupted: 130 } as const;
+export const EXIT = {
+  ok: 0,
+  failed: 1,
+  refused: 2,
+  unreachable: 3,
+  timedOut: 124,
+  hungUp: 129,
+  interrupted: 130,
+  terminated: 143,
+} as const;
 
 /** Error that ends a command and is shown to its user as one message. */
 export class CliError extends Error {
@@ -22,12 +31,24 @@ export const failed = (message: string) => new CliError('Failed', EXIT.failed, m
 
 export const unreachable = (message: string) => new CliError('Unreachable', EXIT.unreachable, message);
 
-/** Error for Ctrl-C, or a signal with the same meaning. */
+const EXIT_OF_SIGNAL = { SIGINT: EXIT.interrupted, SIGTERM: EXIT.terminated, SIGHUP: EXIT.hungUp };
+
+/** Error for a signal that ends the command. */
 export class Interrupted extends CliError {
-  constructor(signal: 'SIGINT' | 'SIGTERM' | 'SIGHUP') {
-    super('Interrupted', { SIGINT: EXIT.interrupted, SIGTERM: 143, SIGHUP: 129 }[signal], 'interrupted');
+  /**
+   * True for a signal that does not come from the user's own Ctrl-C: the terminal was closed, or a supervisor ends this process. What
+   * the command waits for goes on.
+   */
+  readonly detaches: boolean;
+
+  constructor(signal: keyof typeof EXIT_OF_SIGNAL) {
+    super('Interrupted', EXIT_OF_SIGNAL[signal], 'interrupted');
+    this.detaches = signal !== 'SIGINT';
   }
 }
+
+/** True where a signal has ended the command, but not what it waits for. */
+export const detached = ({ reason }: AbortSignal): boolean => reason instanceof Interrupted && reason.detaches;
 
 /** Error of a stdout that cannot be written. A closed one is no failure: in `berth list | head` the reader has enough. */
 export class OutputLost extends CliError {

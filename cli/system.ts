@@ -30,12 +30,14 @@ function terminalOf(
 export function systemCli(): Cli {
   const name = process.env.BERTH_INVOKED_AS || 'berth';
   const interruption = new AbortController();
-  let isSignalled = false;
+  let first: NodeJS.Signals | undefined;
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.on(signal, () => {
       const reason = new Interrupted(signal);
-      if (isSignalled) process.exit(reason.exitCode);
-      isSignalled = true;
+      // Kernel and shell both tell of a closed terminal.
+      if (first === 'SIGHUP' && signal === 'SIGHUP') return;
+      if (first) process.exit(reason.exitCode);
+      first = signal;
       // Without effect where stdout was lost before: what the command deletes then is not cut off by the first signal.
       interruption.abort(reason);
     });

@@ -3,7 +3,7 @@ import { isTerminal, type TurnPhase } from '../core/resources/turn-phases.ts';
 import { pause } from '../core/runtime.ts';
 import type { Cli } from './cli.ts';
 import type { Cluster } from './cluster.ts';
-import { CliError, EXIT, failed } from './errors.ts';
+import { CliError, detached, EXIT, failed } from './errors.ts';
 import { narrate } from './follow/narration.ts';
 import { type Followed, followObject } from './follow/object.ts';
 import { afterTime } from './follow/words.ts';
@@ -117,7 +117,8 @@ interface FinishOptions {
 
 /**
  * Waits for the turn, on a terminal tells what happens meanwhile, and prints its output on stdout (a string as it is, anything else as JSON; the whole Turn with `-o
- * json`) and its error on stderr. Returns the exit code. Ctrl-C cancels the turn.
+ * json`) and its error on stderr. Returns the exit code. Ctrl-C cancels the turn; the other signals leave it, unless it is deleted
+ * afterwards.
  */
 export async function finishTurn(
   turn: StoredTurn,
@@ -125,6 +126,7 @@ export async function finishTurn(
   cli: Cli,
   { output, isKept = true, quiet = false }: FinishOptions = {},
 ): Promise<number> {
+  const { name } = turn.metadata;
   const narration = cli.messages && !quiet ? await narrate(turn, cluster, cli) : undefined;
   let ended: StoredTurn;
   try {
@@ -133,16 +135,19 @@ export async function finishTurn(
   } catch (error) {
     await narration?.finish(undefined);
     if (!cli.interrupted.aborted) throw error;
-    cli.say(`cancelling turn ${turn.metadata.name}`);
+    if (isKept && detached(cli.interrupted)) {
+      cli.say(`turn ${name} goes on; to wait for it again: ${cli.name} attach ${name}`);
+      throw cli.interrupted.reason;
+    }
+    cli.say(`cancelling turn ${name}`);
     const cancelled = await cancelTurn(turn, cluster, cli);
     if (cancelled?.status?.phase !== 'Succeeded') {
-      if (!cancelled) cli.say(`turn ${turn.metadata.name} has not ended yet; its cancellation is requested`);
+      if (!cancelled) cli.say(`turn ${name} has not ended yet; its cancellation is requested`);
       throw cli.interrupted.reason;
     }
     ended = cancelled;
   }
   await printTurn(ended, cluster, cli, { output, isKept, isNarrated: narration !== undefined });
-  const { name } = ended.metadata;
   const artifacts = ended.status?.artifacts?.length ?? 0;
   if (artifacts > 0 && isKept && cli.messages && !quiet) {
     cli.say(`its artifacts (${artifacts}): ${cli.name} artifacts download ${ended.spec.session} --turn ${name}`);

@@ -11,7 +11,7 @@ import type { KubeCluster } from '../cluster.ts';
 import { withKubernetes } from '../connect.ts';
 import { createSession, createTurn, turnSpec } from '../create.ts';
 import { ensureEnvironment } from '../environments.ts';
-import { EXIT, OutputLost, refused } from '../errors.ts';
+import { detached, EXIT, OutputLost, refused } from '../errors.ts';
 import { packFiles, sharedFiles } from '../files.ts';
 import { type Item, readItems } from '../map/items.ts';
 import { MAX_MAP_NAME, mapName, sessionNames } from '../map/names.ts';
@@ -118,8 +118,10 @@ async function runTasks(tasks: Task[], shared: Shared, cluster: KubeCluster, cli
   try {
     await runAll(tasks, options, run, take);
   } catch (error) {
-    if (cli.interrupted.aborted) await stop(live, cluster, cli);
+    const isLeft = detached(cli.interrupted);
+    if (cli.interrupted.aborted && !isLeft) await stop(live, cluster, cli);
     progress.finish();
+    if (isLeft) cli.say(`sessions that still run go on (${live.size}), and the same command waits for them`);
     cli.say('the same command goes on with the rest');
     if (error instanceof OutputLost && progress.failed > 0) return EXIT.failed;
     throw error;

@@ -44,7 +44,7 @@ export function defineSessions(command: AddCommand, cli: Cli): void {
     .option('--timeout <duration>', 'maximum duration of the turn, for example 90s', duration)
     .addOption(attemptsOption())
     .addOption(quietOption())
-    .option('--rm', 'delete the session at the end, also after Ctrl-C')
+    .option('--rm', 'delete the session at the end, also after Ctrl-C and other signals')
     .option('--detach', 'print the names of session and turn and do not wait')
     .addOption(formatOption('json', 'yaml', 'name'));
   manifestOptions(run);

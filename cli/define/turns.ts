@@ -1,6 +1,7 @@
 import { Option } from 'commander';
 import type { Cli } from '../cli.ts';
 import type { ApproveFlags } from '../commands/approve.ts';
+import type { AttachFlags } from '../commands/attach.ts';
 import type { CancelFlags } from '../commands/cancel.ts';
 import type { TurnFlags } from '../commands/turn.ts';
 import { duration, name, sessionOrTurn } from '../flags.ts';
@@ -40,6 +41,17 @@ export function defineTurns(command: AddCommand, cli: Cli): void {
     .addOption(quietOption())
     .option('--no-wait', 'print the turn’s name and do not wait for its end')
     .addOption(new Option('--detach', 'the same as --no-wait').implies({ wait: false }).hideHelp())
+    .addOption(formatOption('json', 'yaml'));
+
+  command(
+    'attach [SESSION|TURN]',
+    'Waits for a turn that was given before, and prints its output as turn does. Default: the only turn that has not ended.',
+    ['attach', 'attach notes', 'attach notes-9dnwgnrqgfxtt'],
+    async ([named]: [string | undefined], flags: AttachFlags) =>
+      (await import('../commands/attach.ts')).attach(named, flags, cli),
+  )
+    .argument('[session|turn]', 'the turn, or the session of the turn', sessionOrTurn)
+    .addOption(quietOption())
     .addOption(formatOption('json', 'yaml'));
 
   command(

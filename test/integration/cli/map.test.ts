@@ -119,6 +119,23 @@ describe('berth map', () => {
     assert.deepEqual(runs('stopped.log').filter((run) => run === 'one').length, 1);
   });
 
+  test('leaves what runs after SIGTERM, and the same command waits for it', async () => {
+    const go = path('go-later');
+    const items = file('terminated.jsonl', `wait:${go}`, 'last');
+    const args = ['map', items, '--name', 'terminated', '--max', '1', ...program('terminated.log')];
+    const { child, ended } = caller.start(args);
+    await eventually(() => runs('terminated.log').length === 1, { what: 'the first one runs' });
+    child.kill('SIGTERM');
+    const { code, stderr } = await ended;
+    assert.equal(code, 143);
+    assert.match(stderr, /sessions that still run go on \(1\), and the same command waits for them\nthe same command/);
+    assert.equal((await sessionsOf('terminated')).length, 1);
+    writeFileSync(go, '');
+    const rest = await caller.berth(args);
+    assert.deepEqual([rest.code, results(rest.stdout).length], [0, 2], rest.stderr);
+    assert.equal(runs('terminated.log').length, 2, 'no line ran twice');
+  });
+
   test('waits for what a killed call has begun, and begins anew what it left without a turn', async () => {
     const go = path('go-on');
     const items = file('killed.jsonl', `wait:${go}`, 'left');

@@ -3,6 +3,7 @@ import type { ChildProcess } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, test } from 'vitest';
+import { namespaces } from '../../../core/kube/resources.ts';
 import type { Stored } from '../../../core/kube/types.ts';
 import {
   type Session,
@@ -51,14 +52,15 @@ describe('waiting for a turn', () => {
   const say = (name: string, status: Session['status']) =>
     server.store.patch(sessions, { namespace: NAMESPACE, name }, { status }, { subresource: 'status' });
 
-  /** Waits until the command has its answers: a Ctrl-C before that deletes the session. */
-  const waits = (name: string, child: ChildProcess) => {
+  const says = (child: ChildProcess, text: RegExp) => {
     let told = '';
     child.stderr?.on('data', (chunk) => {
       told += chunk;
     });
-    return eventually(() => told.includes(`session ${name}\n`), { what: 'the command waits' });
+    return eventually(() => text.test(told), { what: `the command says ${text}` });
   };
+  /** Waits until the command has its answers: a Ctrl-C before that deletes the session. */
+  const waits = (name: string, child: ChildProcess) => says(child, new RegExp(`session ${name}\n`));
 
   test('the turn belongs to its session and has the timeout and input of the flags', async () => {
     const { ended } = run('owned', '--timeout', '5s', '--input', '{"a": 1}');
@@ -295,6 +297,108 @@ describe('waiting for a turn', () => {
     const { code, stderr } = await ended;
     assert.equal(code, 130);
     assert.doesNotMatch(stderr, /has not ended yet/);
+  });
+
+  for (const [signal, exitCode] of [
+    ['SIGHUP', 129],
+    ['SIGTERM', 143],
+  ] as const) {
+    const left = async (name: string, { child, ended }: ReturnType<typeof run>) => {
+      child.kill(signal);
+      const { code, stdout, stderr } = await ended;
+      assert.deepEqual([code, stdout], [exitCode, '']);
+      assert.match(stderr, new RegExp(`turn ${name} goes on; to wait for it again: berth attach ${name}\n$`));
+      assert.equal((await given(name)).spec.cancel, false);
+    };
+
+    test(`${signal} leaves the turn of run and of turn, and says how to attach`, async () => {
+      const name = `left-${signal.toLowerCase()}`;
+      const started = run(name);
+      await waits(name, started.child);
+      await left(name, started);
+      const named = `${name}-next`;
+      const made = await caller.berth(['create', `${name}-many`, '--result', 'json', '--', 'true'], { env });
+      assert.equal(made.code, 0, made.stderr);
+      const args = ['turn', `${name}-many`, '--input', '1', '--name', named];
+      const turn = caller.start(args, { env });
+      await given(named);
+      // The command waits once it watches the turn: a signal before that has the same effect, but another text.
+      await says(turn.child, /waiting: /);
+      await left(named, turn);
+      await end(named);
+      const again = await caller.berth(['attach', named], { env });
+      assert.deepEqual([again.code, again.stdout], [0, `${named}\n`]);
+    });
+
+    test(`${signal} ends run --rm as Ctrl-C does: nobody would delete the session later`, async () => {
+      const name = `removed-${signal.toLowerCase()}`;
+      const { child, ended } = run(name, '--rm');
+      await waits(name, child);
+      child.kill(signal);
+      await eventually(async () => (await given(name)).spec.cancel, { what: 'the cancellation is asked for' });
+      await end(name, { phase: 'Cancelled' });
+      assert.equal((await ended).code, exitCode);
+      await assert.rejects(server.store.get(sessions, { namespace: NAMESPACE, name }), /not found/);
+    });
+  }
+
+  test('attach gives what turn would have given: output or error, and the exit code', async () => {
+    const attach = (...args: string[]) => caller.berth(['attach', ...args], { env });
+    const none = await attach('absent');
+    assert.deepEqual([none.code, none.stdout], [2, '']);
+    assert.match(none.stderr, /there is no session or turn "absent"/);
+    const made = await caller.berth(['create', 'many', '--result', 'json', '--', 'true'], { env });
+    assert.equal(made.code, 0, made.stderr);
+    const unused = await attach('many');
+    assert.equal(unused.code, 2);
+    assert.match(unused.stderr, /session many has no turn yet; to give it one: berth turn many/);
+    const ends = [
+      ['many-1', { phase: 'Succeeded', output: 'done' }, 0, /^done\n$/, /^$/],
+      [
+        'many-2',
+        { phase: 'Failed', error: { code: 'AgentFailed', message: 'no' } },
+        1,
+        /^$/,
+        /Failed: AgentFailed: no/,
+      ],
+      ['many-3', { phase: 'TimedOut', error: { code: 'TurnTimedOut', message: 'late' } }, 124, /^$/, /TimedOut/],
+    ] as const;
+    for (const [index, [name, status, code, output, said]] of ends.entries()) {
+      await caller.berth(['turn', 'many', '--no-wait', '--name', name], { env });
+      const early = caller.start(['attach', 'many'], { env });
+      await says(early.child, /waiting: /);
+      await end(name, { ...status, index: index + 1 });
+      for (const { code: ended, stdout, stderr } of [await early.ended, await attach(name), await attach('many')]) {
+        assert.equal(ended, code, stderr);
+        assert.match(stdout, output);
+        assert.match(stderr.replace(/^waiting: .*\n/gm, ''), said);
+      }
+    }
+    const whole = JSON.parse((await attach('many-1', '-o', 'json')).stdout) as Turn;
+    assert.equal(whole.status?.output, 'done');
+  });
+
+  test('attach without a name takes the only turn that has not ended, and refuses to guess', async () => {
+    const namespace = 'alone';
+    await server.store.create(namespaces, { metadata: { name: namespace } } as never);
+    const berth = (...args: string[]) => caller.berth(['-n', namespace, ...args], { env });
+    const none = await berth('attach');
+    assert.equal(none.code, 2);
+    assert.match(none.stderr, /no turn of namespace "alone" is running; name one that has ended/);
+    await berth('create', 'one', '--result', 'json', '--', 'true');
+    await berth('turn', 'one', '--no-wait', '--name', 'one-1');
+    await berth('turn', 'one', '--no-wait', '--name', 'one-2');
+    const two = await berth('attach');
+    assert.equal(two.code, 2);
+    assert.match(two.stderr, /2 turns have not ended, name one: one-1, one-2/);
+    const status = { phase: 'Succeeded' as const, output: 'only' };
+    const finish = (name: string) =>
+      server.store.patch(turns, { namespace, name }, { status }, { subresource: 'status' });
+    await finish('one-1');
+    const attached = caller.start(['attach', '-n', namespace], { env });
+    await says(attached.child, /waiting: /);
+    await finish('one-2');
+    assert.deepEqual(await attached.ended.then(({ code, stdout }) => [code, stdout]), [0, 'only\n']);
   });
 
   test('prints what came all the same when the turn succeeded before Ctrl-C reached it', async () => {

@@ -14,6 +14,7 @@ describe('the exit code of an error', () => {
     ['no cluster is 3', unreachable('no'), 3, /^no$/],
     ['Ctrl-C is 130', new Interrupted('SIGINT'), 130, /interrupted/],
     ['a termination is 143', new Interrupted('SIGTERM'), 143, /interrupted/],
+    ['a closed terminal is 129', new Interrupted('SIGHUP'), 129, /interrupted/],
     [
       'a cluster without an answer is 3, with how to start one',
       new TransportError('ECONNREFUSED'),

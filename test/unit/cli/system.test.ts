@@ -11,6 +11,7 @@ const COMMAND = `
   await cli.out('text');
   await isLost;
   process.on('SIGINT', () => process.stderr.write('interrupted\\n'));
+  process.on('SIGHUP', () => process.stderr.write('hung up\\n'));
   process.stderr.write('deletes\\n');
   process.stdin.on('end', () => process.stderr.write('deleted\\n', () => process.exit(0))).resume();
 `;
@@ -43,4 +44,15 @@ test('the second signal ends the command at once', async () => {
   child.kill('SIGTERM');
   assert.deepEqual(await closed, [143, null]);
   assert.equal(said(), 'deletes\ninterrupted\n');
+});
+
+test('a second SIGHUP cuts off nothing: the kernel and the shell both tell of a closed terminal', async () => {
+  const { child, closed, said } = await withoutStdout();
+  for (let n = 0; n < 2; n++) {
+    child.kill('SIGHUP');
+    await Promise.race([once(child.stderr, 'data'), closed]);
+  }
+  child.stdin.end();
+  assert.deepEqual(await closed, [0, null]);
+  assert.equal(said(), 'deletes\nhung up\nhung up\ndeleted\n');
 });

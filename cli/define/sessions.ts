@@ -91,13 +91,18 @@ export function defineSessions(command: AddCommand, cli: Cli): void {
   command(
     'suspend SESSION',
     'Deletes the session’s pod once its turns have ended and its state is stored. The next turn starts it again.',
-    ['suspend notes', 'suspend notes --hold'],
+    ['suspend notes', 'suspend notes --hold', 'suspend notes --timeout 5m'],
     async ([sessionName]: [string], flags: SuspendFlags) =>
       (await import('../commands/suspend.ts')).suspend(sessionName, flags, cli),
   )
     .argument('<session>', 'the session’s name', name)
     .option('--hold', 'keep turns queued until: resume')
-    .option('--no-wait', 'do not wait until the pod is gone');
+    .option('--no-wait', 'do not wait until the pod is gone')
+    .option(
+      '--timeout <duration>',
+      'maximum time to wait, for example 5m; the session is still suspended after it',
+      duration,
+    );
 
   command(
     'resume SESSION',

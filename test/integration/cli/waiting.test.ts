@@ -342,6 +342,38 @@ describe('waiting for a turn', () => {
     });
   }
 
+  for (const [verb, still, late] of [
+    ['suspend', 'is still suspended', 'has not been suspended'],
+    ['restart', 'still restarts', 'has not restarted'],
+  ] as const) {
+    test(`${verb} says what keeps the pod, and at its timeout what still holds`, async () => {
+      const name = `kept-${verb}`;
+      const made = await caller.berth(['create', name, '--result', 'json', '--', 'true'], { env });
+      assert.equal(made.code, 0, made.stderr);
+      await say(name, { podName: 'p-1', currentTurn: `${name}-1` });
+      const { child, ended } = caller.start([verb, name, '--timeout', '20s'], { env });
+      await says(child, new RegExp(`waiting: turn ${name}-1 ends first\\n`));
+      const full = condition('StatePersisted', 'False', 'StateNotStored', 'The store is full.');
+      await server.store.patch(
+        sessions,
+        { namespace: NAMESPACE, name },
+        { status: { currentTurn: null, conditions: [full] } } as never,
+        { subresource: 'status' },
+      );
+      await says(child, /waiting: StateNotStored: The store is full\.\n/);
+      child.kill('SIGINT');
+      const interrupted = await ended;
+      assert.equal(interrupted.code, 130);
+      assert.match(interrupted.stderr, new RegExp(`session ${name} ${still} once it can\n`));
+      const soon = await caller.berth([verb, name, '--timeout', '100ms'], { env });
+      assert.equal(soon.code, 124);
+      assert.match(
+        soon.stderr,
+        new RegExp(`waiting: StateNotStored.*\n.*${still} once it can\n.*${late} within 100ms`),
+      );
+    });
+  }
+
   test('attach gives what turn would have given: output or error, and the exit code', async () => {
     const attach = (...args: string[]) => caller.berth(['attach', ...args], { env });
     const none = await attach('absent');

@@ -216,11 +216,11 @@ export class BoundSession {
     }
     this.#queue(async () => {
       if (!this.#isRestored) return refuse(refusal('NotRestored', 'there is no state before it is restored'));
-      const { meter, secrets, write } = this.#surroundings;
+      const { meter, secrets, podText } = this.#surroundings;
       try {
         await meter.whileHeld((moving) => {
           const line = movingLine(moving, secrets);
-          if (line) write(line);
+          if (line) podText.lines(line);
           return sendState(this.#surroundings, this.#known, undefined, maxStateBytes);
         });
       } catch (error) {

@@ -145,7 +145,7 @@ async function sessionOf(driver: Driver['run'], moving = NONE_MOVING) {
     secrets: hiddenBy({ values: ['sk-0123456789abcdef'] }),
     events: new AgentEvents(hiddenBy({})),
     packsLogs: true,
-    write: (text) => void said.push(text),
+    podText: new PodText((text) => void said.push(text)),
     clock,
     random,
   };

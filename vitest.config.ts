@@ -19,6 +19,7 @@ interface Settings {
   /** Tests of a file that run side by side where the file allows it. */
   maxConcurrency?: number;
   isolate?: false;
+  setupFiles?: string[];
   globalSetup?: string;
   sequence?: { groupOrder: number };
 }
@@ -46,8 +47,12 @@ export default defineConfig({
       reportsDirectory: 'build/coverage',
     },
     projects: [
-      // Without isolation a worker imports a module once, for all of its files; the set-up file fails a file that changes what the next would find.
-      project('unit', 'test/unit/**/*.test.ts', 2 * MINUTE_MS, { maxWorkers: 3, isolate: false }),
+      // Without isolation a worker imports a module once, for all of its files.
+      project('unit', 'test/unit/**/*.test.ts', 2 * MINUTE_MS, {
+        maxWorkers: 3,
+        isolate: false,
+        setupFiles: ['test/support/shared-worker.ts'],
+      }),
       // The seeds of a test run on all cores; planted bugs are looked for two at a time.
       project('sim', 'test/sim/**/*.test.ts', 15 * MINUTE_MS, { maxWorkers: 1, maxConcurrency: 2 }),
       // Twice as many as the cores that CI has: these tests wait for half of their time. Two tests of a file, as each may have a cluster.

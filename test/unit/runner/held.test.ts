@@ -14,6 +14,7 @@ import { Meter } from '../../../runner/limits/meter.ts';
 import { type Contained, type Moving, NONE_MOVING } from '../../../runner/process/contained.ts';
 import { BoundSession } from '../../../runner/session.ts';
 import { EMPTY_DIGEST, NO_STATE } from '../../../runner/state/archive.ts';
+import { PodText } from '../../../runner/text/pod-text.ts';
 import { TurnRun, type TurnSurroundings } from '../../../runner/turn.ts';
 import { eventually } from '../../support/eventually.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';

@@ -9,7 +9,7 @@ import { test } from 'vitest';
 const CHECKOUT = fileURLToPath(new URL('../../..', import.meta.url));
 const REPORTER = join(CHECKOUT, 'test/support/suite-report.ts');
 const REQUIRES = join(CHECKOUT, 'test/support/requires.ts');
-const WORKER = join(CHECKOUT, 'test/support/worker.ts');
+const SHARED_WORKER = join(CHECKOUT, 'test/support/shared-worker.ts');
 
 interface Report {
   passed: number;
@@ -131,7 +131,11 @@ test('a run that is ended from outside leaves what was counted and a failure for
 });
 
 test('a file that leaves a variable of the environment behind is counted as failed, and the variable is named', async () => {
-  const asUnit = { isolate: false, setupFiles: [WORKER], experimental: { viteModuleRunner: false, nodeLoader: false } };
+  const asUnit = {
+    isolate: false,
+    setupFiles: [SHARED_WORKER],
+    experimental: { viteModuleRunner: false, nodeLoader: false },
+  };
   const { passed, failed, code, output } = await run(
     {
       careless: `test('a', () => { process.env.LEFT_BEHIND = '1'; });`,

@@ -200,6 +200,9 @@ export class Controller {
       ...(meter ? { meter } : {}),
       caches: this.#caches,
       store: new BlobStore({
+        onPut: ({ namespace, kind }, { name }, bytes) => {
+          if (kind !== 'State') this.#leading?.stored(`${namespace}/${name}`, bytes);
+        },
         api: boundedApi(leased, STORE_CALLS),
         clock,
         ceilingBytes: config.BERTH_STORE_CEILING_BYTES,

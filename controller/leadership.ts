@@ -301,6 +301,11 @@ export class Leading {
     return this.#options.store.usage(signal);
   }
 
+  /** An output, a log or artifacts of the session were stored. */
+  stored(key: string, bytes: number): void {
+    this.#garbage.stored(key, bytes);
+  }
+
   sessionChanged(key: string): void {
     this.#ledger.sessionChanged(key);
     this.#queue.add(key);

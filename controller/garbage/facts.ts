@@ -29,6 +29,8 @@ export interface TurnFacts extends StateUse {
   state: StatePosition | undefined;
   /** Store keys of the turn's output, log and artifacts. */
   refs: string[];
+  /** Bytes of what these keys name. */
+  stored: number;
 }
 
 /** Position of a state in the order of states. */
@@ -49,7 +51,14 @@ export function turnFacts({ metadata, spec, status = {} }: StoredTurn): TurnFact
     refs: [status.outputRef, status.log?.ref, ...(status.artifacts ?? []).map(({ ref }) => ref)].filter(
       (ref) => ref !== undefined,
     ),
+    stored: storedBytes(status),
   };
+}
+
+function storedBytes({ outputRef, outputBytes = 0, log, artifacts = [] }: TurnStatus): number {
+  const ofOutput = outputRef === undefined ? 0 : outputBytes;
+  const ofLog = log?.ref === undefined ? 0 : log.bytes;
+  return artifacts.reduce((sum, { bytes }) => sum + bytes, ofOutput + ofLog);
 }
 
 export function stateUse({ index = 0, phase, state }: TurnStatus): StateUse {

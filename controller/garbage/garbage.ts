@@ -51,6 +51,8 @@ export class Garbage {
   readonly #queue: WorkQueue;
   readonly #sweeps = new Map<string, Sweep>();
   readonly #states = new CountedStates();
+  /** Session → bytes that were stored for its turns since its last sweep, without states. */
+  readonly #stored = new Map<string, number>();
   /** Key of the last Approval that the sweep of approvals reached. */
   #approvalsAfter: string | undefined;
 
@@ -85,6 +87,11 @@ export class Garbage {
     this.#later(key, this.#options.intervalMs);
   }
 
+  /** Notes that an output, a log or artifacts of the session were stored. */
+  stored(key: string, bytes: number): void {
+    this.#stored.set(key, (this.#stored.get(key) ?? 0) + bytes);
+  }
+
   /** Bytes of the ended turns that the last sweeps left. */
   get historyBytes(): number {
     return [...this.#sweeps.values()].reduce((sum, { left }) => sum + (left?.bytes ?? 0), 0);
@@ -101,13 +108,15 @@ export class Garbage {
     if (!session) {
       this.#sweeps.delete(key);
       this.#states.forget(key);
+      this.#stored.delete(key);
       this.#queue.forget(key);
       return;
     }
     this.#sawStates(key, session);
     const last = this.#lastSweep(key, session);
     if (last?.signature === this.#signature(session) && !this.#hidesTurns(session)) return;
-    const { left, at } = last ?? {};
+    const { at } = last ?? {};
+    const left = this.#withStored(key, last?.left);
     const agoMs = this.#options.clock.monotonic() - (at ?? 0);
     const dueMs =
       left && !this.#isQueueFull(session) ? dueIn(left, agoMs, countedBy(session), this.#limits(session)) : 0;
@@ -129,7 +138,8 @@ export class Garbage {
     const settled = this.#states.settled(key, clock.monotonic());
     const limitsBefore = this.#limits(session);
     const last = this.#lastSweep(key, session);
-    const before = last?.left;
+    const before = this.#withStored(key, last?.left);
+    const stored = this.#stored.get(key) ?? 0;
     const isKnown = before && !this.#hidesTurns(session) && !mayBeOver(before, countedBy(session), limitsBefore);
     const known = isKnown ? before : undefined;
     if (last && known && clock.monotonic() < Math.min(last.at + MIN_AGE_MS, last.againAt ?? Number.POSITIVE_INFINITY)) {
@@ -139,6 +149,8 @@ export class Garbage {
     const hasAny = countedBy(session) > 0 || session.status?.state;
     const swept: Swept = hasAny ? await sweepSession(tools, session, settled, signal, known) : {};
     const { againMs, left, limits = limitsBefore } = swept;
+    // What was stored before the sweep is known by it, or belongs to a turn that runs.
+    if (left && !known) this.#stored.set(key, (this.#stored.get(key) ?? 0) - stored);
     if (swept.leavesStates) this.#states.leaves(key);
     else this.#states.removed(key, settled);
     // The limits may have changed during the sweep, and change back before the next.
@@ -178,6 +190,10 @@ export class Garbage {
     return this.#jittered(this.#options.intervalMs * (more ? 1 : 10));
   }
 
+  #withStored(key: string, left: HistorySize | undefined): HistorySize | undefined {
+    return left && { ...left, stored: left.stored + (this.#stored.get(key) ?? 0) };
+  }
+
   #lastSweep(key: string, session: CachedSession): Sweep | undefined {
     const last = this.#sweeps.get(key);
     return last?.uid === session.metadata.uid ? last : undefined;
@@ -201,7 +217,15 @@ export class Garbage {
   /** Value that changes when there may be something to remove. */
   #signature(session: CachedSession, limits = this.#limits(session)): string {
     const { turns, lastTurn, state } = session.status ?? {};
-    return [turns?.total, lastTurn?.index, state?.incarnation, state?.seq, limits.turns, limits.bytes].join();
+    return [
+      turns?.total,
+      lastTurn?.index,
+      state?.incarnation,
+      state?.seq,
+      limits.turns,
+      limits.bytes,
+      limits.stored,
+    ].join();
   }
 
   #jittered(ms: number): number {

@@ -13,9 +13,11 @@ export function overHistory(turns: TurnFacts[], status: SessionStatus, limits: H
   const over: TurnFacts[] = [];
   let kept = 0;
   let bytes = 0;
+  let stored = 0;
   for (const turn of ended) {
     bytes += turn.bytes;
-    const fits = kept === 0 || (kept < limits.turns && bytes <= limits.bytes);
+    stored += turn.stored;
+    const fits = kept === 0 || (kept < limits.turns && bytes <= limits.bytes && stored <= limits.stored);
     const copied = turn.index <= counted && !isLater(turn.state, status.state);
     if (fits) kept++;
     else if (copied) over.unshift(turn);

@@ -6,6 +6,8 @@ export interface HistorySize {
   /** Ended turns, and the bytes of their JSON. */
   turns: number;
   bytes: number;
+  /** Bytes of what they have in the store, with what was stored for the session since. */
+  stored: number;
   /** Turns that the session had counted by then, in total. */
   counted: number;
 }
@@ -26,7 +28,8 @@ export function mayBeOver(left: HistorySize, counted: number, limits: HistoryLim
   const bytes = left.bytes + since * mean;
   // Limits that changed without new turns hold exactly.
   const allowed = (limit: number) => limit + (since > 0 ? Math.floor(limit * by) : 0);
-  return turns > allowed(limits.turns) || (turns > 1 && bytes > allowed(limits.bytes));
+  const isLarge = bytes > allowed(limits.bytes) || left.stored > allowed(limits.stored);
+  return turns > allowed(limits.turns) || (turns > 1 && isLarge);
 }
 
 /**

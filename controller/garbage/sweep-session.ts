@@ -1,6 +1,7 @@
 import { isConflict, isNotFound } from '../../core/kube/errors.ts';
 import { eachPage } from '../../core/kube/pages.ts';
 import { sessions, turns } from '../../core/resources/kinds.ts';
+import { storeKey } from '../../core/resources/names.ts';
 import type { StoredEntry } from '../../core/store/store.ts';
 import { type HistoryLimits, retention } from '../settings/retention.ts';
 import type { CachedSession } from '../world/world.ts';
@@ -57,7 +58,9 @@ export async function sweepSession(
   const removed = await removeTurns(tools, session, over.slice(0, MAX_REMOVALS), signal);
   const present = facts.filter((turn) => !removed.has(turn));
   const garbage = stored.filter((entry) => isGarbage(entry, status, present));
-  const later = await removeStored(tools, session, { stored, garbage, settled }, signal);
+  // What a removed turn had stored goes with it: the turn had ended, so no commit brings it again.
+  const orphaned = new Set([...removed].flatMap(({ refs }) => refs));
+  const later = await removeStored(tools, session, { stored, garbage, settled, orphaned }, signal);
   const againMs = over.length > MAX_REMOVALS ? 1 : later;
   const leavesStates = garbage.some((entry) => entry.kind === 'State' && !isLater(settled, entry));
   // A turn that ended between the two reads is in the later status but not in the facts; the earlier one counts.
@@ -73,7 +76,8 @@ export async function sweepSession(
 function leftOf(facts: TurnFacts[], counted: number): HistorySize {
   const ended = facts.filter((turn) => turn.ended);
   const bytes = ended.reduce((sum, turn) => sum + turn.bytes, 0);
-  return { turns: ended.length, bytes, counted };
+  const stored = ended.reduce((sum, turn) => sum + turn.stored, 0);
+  return { turns: ended.length, bytes, stored, counted };
 }
 
 async function turnsOf({ api }: GarbageTools, session: CachedSession, signal: AbortSignal): Promise<TurnFacts[]> {
@@ -111,17 +115,28 @@ async function removeTurns(
   return removed;
 }
 
+interface Removable {
+  stored: StoredEntry[];
+  garbage: StoredEntry[];
+  /** A state whose count is a minute old. */
+  settled: StatePosition | undefined;
+  /** Keys of what turns had stored that were removed now. */
+  orphaned: ReadonlySet<string>;
+}
+
 /** Resolves with the milliseconds until something else is to be removed, without superseded states. */
 async function removeStored(
   tools: GarbageTools,
   session: CachedSession,
-  { stored, garbage, settled }: { stored: StoredEntry[]; garbage: StoredEntry[]; settled: StatePosition | undefined },
+  { stored, garbage, settled, orphaned }: Removable,
   signal: AbortSignal,
 ): Promise<number | undefined> {
   const { store, log } = tools;
   const now = surelyNow(tools);
   const old = garbage.filter((entry) =>
-    entry.kind === 'State' ? isLater(settled, entry) : entry.createdAt + MIN_AGE_MS <= now,
+    entry.kind === 'State'
+      ? isLater(settled, entry)
+      : orphaned.has(storeKey(entry.sessionUID, entry.incarnation, entry.seq)) || entry.createdAt + MIN_AGE_MS <= now,
   );
   for (const entry of old.slice(0, MAX_REMOVALS)) {
     signal.throwIfAborted();

@@ -13,7 +13,10 @@ export interface Retention {
 
 export interface HistoryLimits {
   turns: number;
+  /** Bytes of the JSON of the turns. */
   bytes: number;
+  /** Bytes of the outputs, logs and artifacts that the turns have in the store. */
+  stored: number;
 }
 
 const DAY_MS = 24 * 3_600_000;
@@ -22,7 +25,11 @@ const DAY_MS = 24 * 3_600_000;
 const EVERYTHING: Retention = {
   finishedMs: Number.POSITIVE_INFINITY,
   suspendedMs: Number.POSITIVE_INFINITY,
-  history: { turns: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY },
+  history: {
+    turns: Number.POSITIVE_INFINITY,
+    bytes: Number.POSITIVE_INFINITY,
+    stored: Number.POSITIVE_INFINITY,
+  },
 };
 
 export function retention({ spec }: CachedSession, sessionClass: StoredSessionClass | undefined): Retention {
@@ -38,6 +45,10 @@ export function retention({ spec }: CachedSession, sessionClass: StoredSessionCl
       ? Number.POSITIVE_INFINITY
       : ms(own('ttlAfterFinished') ?? ofClass.ttlAfterFinished, spec.turns === 'One' ? 1 : 7),
     suspendedMs: ms(own('ttlAfterSuspended') ?? ofClass.ttlAfterSuspended, 30),
-    history: { turns: history.turns ?? 100, bytes: history.bytes ? parseQuantity(history.bytes) : MiB },
+    history: {
+      turns: history.turns ?? 100,
+      bytes: history.bytes ? parseQuantity(history.bytes) : MiB,
+      stored: history.stored ? parseQuantity(history.stored) : 16 * MiB,
+    },
   };
 }

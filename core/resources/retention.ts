@@ -15,7 +15,12 @@ export const retention = {
     .strictObject({
       turns: z.int32().min(1).optional().describe('Maximum number of ended Turns to keep. Default 100.'),
       bytes: quantity().optional().describe('Maximum bytes of the kept Turns, as JSON. Default 1Mi.'),
+      stored: quantity()
+        .optional()
+        .describe(
+          'Maximum bytes of the outputs, logs and artifacts that the kept Turns have in the store. Default 16Mi.',
+        ),
     })
     .optional()
-    .describe('Limits on ended Turns. Above a limit the oldest are deleted, with their output and log.'),
+    .describe('Limits on ended Turns. Above a limit the oldest are deleted, with their output, log and artifacts.'),
 };

@@ -25,6 +25,8 @@ type BlobApi = Pick<KubeApi, 'get' | 'list' | 'create' | 'delete'>;
 
 export interface BlobStoreOptions extends CeilingOptions {
   api: BlobApi;
+  /** Called when content was stored, with its bytes. */
+  onPut?: (key: StoreKey, owner: StoreOwner, bytes: number) => void;
 }
 
 /** The default store: Blob objects in the Session's namespace, owned by the Session. */
@@ -32,11 +34,13 @@ export class BlobStore implements Store {
   readonly #api: BlobApi;
   readonly #ceiling: Ceiling;
   readonly #ceilingBytes: number;
+  readonly #onPut: NonNullable<BlobStoreOptions['onPut']>;
 
   constructor(options: BlobStoreOptions) {
     this.#api = options.api;
     this.#ceiling = new Ceiling(options);
     this.#ceilingBytes = options.ceilingBytes;
+    this.#onPut = options.onPut ?? (() => {});
   }
 
   async put(key: StoreKey, data: Buffer, owner: StoreOwner, signal: AbortSignal): Promise<void> {
@@ -55,6 +59,7 @@ export class BlobStore implements Store {
     }
     try {
       await inGroups(parts, (blob) => this.#create(blob, signal));
+      this.#onPut(key, owner, data.length);
     } finally {
       ended();
     }

@@ -143,7 +143,7 @@ export class QuietWorld {
 
   async furnish(): Promise<void> {
     for (const name of ['berth', NAMESPACE]) await this.server.namespace(name);
-    const spec = { agent: { command: ['agent'] }, overrides: ['timeouts', 'persistence'] };
+    const spec = { agent: { command: ['agent'] }, overrides: ['timeouts', 'persistence', 'history'] };
     await create(this.server, sessionclasses, undefined, 'default', spec);
     await this.#kubelets.nodes.furnish();
   }

@@ -1,10 +1,17 @@
 import { parseDuration } from '../../../core/resources/duration.ts';
-import { type StoredBlob, type StoredSession, sessions, turns } from '../../../core/resources/kinds.ts';
+import {
+  type StoredBlob,
+  type StoredSession,
+  type StoredTurn,
+  sessions,
+  turns,
+} from '../../../core/resources/kinds.ts';
+import { storeKey } from '../../../core/resources/names.ts';
 import type { StateRef } from '../../../core/resources/schema.ts';
 import { isTerminal } from '../../../core/resources/turn-phases.ts';
 import type { ControllerCall } from '../observer.ts';
 import { CLOCK_MS } from './clocks.ts';
-import { BLOBS, SESSIONS } from './facts.ts';
+import { BLOBS, SESSIONS, TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
 import { LiveReads } from './live-reads.ts';
 import { isLater } from './states.ts';
@@ -81,14 +88,21 @@ export const expired: MakeInvariant = (facts) => {
 
 /**
  * A blob of an existing session is kept for a minimum time, whether an object names it or not; a state until a minute after
- * a later one was counted.
+ * a later one was counted; an output, a log and artifacts no longer than the ended turn that named them.
  */
 export const keptAWhile: MakeInvariant = (facts) => {
   const counted = new Map<string, { state: StateRef; at: number }[]>();
+  /** Keys of what ended turns had stored that were deleted. */
+  const dropped = new Set<string>();
   const { clock } = facts.server;
   return {
     committed({ storage, type, object }) {
       const { uid } = object.metadata;
+      if (storage === TURNS && type === 'DELETED') {
+        const { phase, outputRef, log, artifacts = [] } = (object as unknown as StoredTurn).status ?? {};
+        const refs = [outputRef, log?.ref, ...artifacts.map(({ ref }) => ref)];
+        if (isTerminal(phase)) for (const ref of refs) if (ref !== undefined) dropped.add(ref);
+      }
       if (storage === SESSIONS && uid) {
         const { state } = (object as unknown as StoredSession).status ?? {};
         const before = counted.get(uid) ?? [];
@@ -99,6 +113,7 @@ export const keptAWhile: MakeInvariant = (facts) => {
       const session = facts.session(spec.sessionUID);
       if (!session || session.metadata.deletionTimestamp) return;
       const entry = spec as unknown as StateRef;
+      if (spec.kind !== 'State' && dropped.has(storeKey(spec.sessionUID, entry.incarnation, entry.seq))) return;
       const at = spec.kind === 'State' && counted.get(spec.sessionUID)?.find(({ state }) => isLater(state, entry))?.at;
       const since = at === false || at === undefined ? Date.parse(metadata.creationTimestamp) : at;
       const age = clock.now() - since + (at ? 0 : CLOCK_MS);

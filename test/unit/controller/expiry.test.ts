@@ -92,7 +92,11 @@ describe('retention settings', () => {
   const kept = (spec: Partial<CachedSession['spec']>, change: Parameters<typeof aClass>[0] | null = {}) =>
     retention(aSession({ spec }), change ? aClass({ overrides: [...overrides], ...change }) : undefined);
   test('a day or a week finished, thirty days suspended, a hundred turns, a mebibyte', () => {
-    assert.deepEqual(kept({}), { finishedMs: 7 * DAY, suspendedMs: 30 * DAY, history: { turns: 100, bytes: 2 ** 20 } });
+    assert.deepEqual(kept({}), {
+      finishedMs: 7 * DAY,
+      suspendedMs: 30 * DAY,
+      history: { turns: 100, bytes: 2 ** 20, stored: 2 ** 24 },
+    });
     assert.equal(kept({ turns: 'One' }).finishedMs, DAY);
   });
   test('the class says otherwise, the session more so, field by field', () => {
@@ -100,9 +104,9 @@ describe('retention settings', () => {
     assert.deepEqual(kept({}, ofClass), {
       finishedMs: HOUR,
       suspendedMs: 30 * DAY,
-      history: { turns: 5, bytes: 2 ** 21 },
+      history: { turns: 5, bytes: 2 ** 21, stored: 2 ** 24 },
     });
-    assert.deepEqual(kept({ history: { turns: 7 } }, ofClass).history, { turns: 7, bytes: 2 ** 21 });
+    assert.deepEqual(kept({ history: { turns: 7 } }, ofClass).history, { turns: 7, bytes: 2 ** 21, stored: 2 ** 24 });
   });
   test('a session may not say otherwise where its class does not allow it', () => {
     assert.equal(kept({ ttlAfterFinished: '1s' }, { overrides: [] }).finishedMs, 7 * DAY);
@@ -111,7 +115,7 @@ describe('retention settings', () => {
   });
   test('a session whose class is gone is kept with its history, whatever it says itself', () => {
     const { POSITIVE_INFINITY: ever } = Number;
-    const everything = { finishedMs: ever, suspendedMs: ever, history: { turns: ever, bytes: ever } };
+    const everything = { finishedMs: ever, suspendedMs: ever, history: { turns: ever, bytes: ever, stored: ever } };
     assert.deepEqual(kept({ ttlAfterFinished: '1h', history: { turns: 1 } }, null), everything);
     const gone = decided(suspended(400 * DAY), { class: undefined });
     assert.deepEqual([gone.actions, gone.wakeAt], [[], ever]);

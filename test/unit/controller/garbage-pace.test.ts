@@ -5,33 +5,38 @@ import { blobs, turns } from '../../../core/resources/kinds.ts';
 import { QuietWorld } from '../../support/quiet-world.ts';
 
 const HOUR = 3_600_000;
-const limits = { turns: 100, bytes: 1_000_000 };
+const limits = { turns: 100, bytes: 1_000_000, stored: 1_000_000 };
 
 describe('a history', () => {
   const over = (left: HistorySize, counted: number, of = limits) => dueIn(left, 0, counted, of) === 0;
   test('is read again when it must be a tenth over its number of turns', () => {
-    const left = { turns: 100, bytes: 10_000, counted: 500 };
+    const left = { turns: 100, bytes: 10_000, stored: 0, counted: 500 };
     assert.equal(over(left, 510), false);
     assert.equal(over(left, 511), true);
   });
   test('is read again when it must be a tenth over its bytes, taking new turns to be like the others', () => {
-    const left = { turns: 10, bytes: 900_000, counted: 10 };
+    const left = { turns: 10, bytes: 900_000, stored: 0, counted: 10 };
     assert.equal(over(left, 12), false);
     assert.equal(over(left, 13), true);
   });
+  test('is read again when what was stored since must be a tenth over its limit', () => {
+    const left = { turns: 10, bytes: 1_000, counted: 10 };
+    assert.equal(over({ ...left, stored: 1_090_000 }, 12), false);
+    assert.equal(over({ ...left, stored: 1_110_000 }, 12), true);
+  });
   test('with a small limit is read again with the first turn over it', () => {
-    assert.equal(over({ turns: 2, bytes: 10, counted: 7 }, 8, { turns: 2, bytes: 1_000_000 }), true);
+    assert.equal(over({ turns: 2, bytes: 10, stored: 0, counted: 7 }, 8, { ...limits, turns: 2 }), true);
   });
   test('is read again at once when a limit was lowered', () => {
-    const left = { turns: 100, bytes: 10_000, counted: 500 };
+    const left = { turns: 100, bytes: 10_000, stored: 0, counted: 500 };
     assert.equal(over(left, 500, { ...limits, turns: 99 }), true);
     assert.equal(over(left, 500, { ...limits, bytes: 9_999 }), true);
   });
   test('of one turn that is larger than the limit is as short as it gets', () => {
-    assert.equal(over({ turns: 1, bytes: 2_000_000, counted: 1 }, 1), false);
+    assert.equal(over({ turns: 1, bytes: 2_000_000, stored: 0, counted: 1 }, 1), false);
   });
   test('that is within its limits is read for stored objects when these can be old enough', () => {
-    const left = { turns: 5, bytes: 10, counted: 5 };
+    const left = { turns: 5, bytes: 10, stored: 0, counted: 5 };
     assert.equal(dueIn(left, 10_000, 6, limits), HOUR - 10_000);
     assert.equal(dueIn(left, 2 * HOUR, 6, limits), 0);
     assert.equal(dueIn(left, 10_000, 206, limits), 0);
@@ -90,4 +95,20 @@ test('what a turn has stored goes within seven hours after somebody deletes the 
   const before = reads();
   await world.pass(13 * HOUR);
   assert.equal(reads(), before);
+});
+
+test('what turns store beyond history.stored goes with the oldest turns within minutes, and is at no time much more', async () => {
+  const world = new QuietWorld({ garbageSeconds: 10 });
+  await world.start();
+  const history = { stored: '100000' };
+  const session = await world.session('busy', { timeouts: { idle: '24h' }, history });
+  const outputs = () => world.server.list(blobs).length;
+  for (let number = 1; number <= 40; number++) {
+    await world.turn(session, `t-${number}`, { ms: 10, output: 20_000 });
+    await world.pass(10_000);
+    assert.ok(outputs() <= 8, `${outputs()} outputs are stored after ${number}`);
+  }
+  await world.pass(120_000);
+  assert.ok(outputs() <= 5, `${outputs()} outputs are left`);
+  assert.equal(world.server.list(turns).length, outputs());
 });

@@ -36,9 +36,10 @@ const turn = (index: number, change: Partial<TurnFacts> = {}): TurnFacts => ({
   state: undefined,
   stateRef: undefined,
   refs: [],
+  stored: 0,
   ...change,
 });
-const limits = (turns: number, bytes = 1e9) => ({ turns, bytes });
+const limits = (turns: number, bytes = 1e9, stored = 1e9) => ({ turns, bytes, stored });
 const names = (turns: TurnFacts[]) => turns.map(({ index }) => index);
 
 describe('history', () => {
@@ -48,6 +49,11 @@ describe('history', () => {
   });
   test('over the bytes the oldest go first', () => {
     assert.deepEqual(names(overHistory(five, statusOf(5), limits(100, 250))), [1, 2, 3]);
+  });
+  test('over what may be stored the oldest go first, until the rest fits', () => {
+    const turns = [30, 0, 50, 40, 60].map((stored, i) => turn(i + 1, { stored }));
+    assert.deepEqual(names(overHistory(turns, statusOf(5), limits(100, 1e9, 110))), [1, 2, 3]);
+    assert.deepEqual(names(overHistory(turns, statusOf(5), limits(100, 1e9, 1))), [1, 2, 3, 4]);
   });
   test('the last turn stays, whatever its size', () => {
     assert.deepEqual(names(overHistory(five, statusOf(5), limits(1, 1))), [1, 2, 3, 4]);
@@ -173,11 +179,18 @@ describe('facts of a turn', () => {
         phase: 'Succeeded',
         incarnation: 2,
         outputRef: 'o',
+        outputBytes: 30,
         log: { ref: 'l', bytes: 1, truncated: false },
         state: stateAt(2, 4),
       },
     } as unknown as StoredTurn;
     const facts = turnFacts(object);
     assert.deepEqual([facts.refs, facts.stateRef, facts.ended], [['o', 'l'], `${UID}/2/4`, true]);
+    assert.equal(facts.stored, 31);
+    const inline = {
+      ...object,
+      status: { output: 'x', outputBytes: 3, log: { inline: 'y', bytes: 1, truncated: false } },
+    };
+    assert.equal(turnFacts(inline as StoredTurn).stored, 0);
   });
 });

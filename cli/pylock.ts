@@ -54,10 +54,15 @@ function requirementOf(locked: z.infer<typeof lock>['packages'][number]): string
   if (marker && /\b(extras|dependency_groups)\b/.test(marker)) {
     throw new RequirementsError(`package "${name}" is for an extra or a group; export the lock without it`);
   }
-  const digests = [...wheels, ...(sdist ? [sdist] : [])].flatMap(({ hashes }) =>
-    Object.entries(hashes).flatMap(([algorithm, hash]) =>
-      ALGORITHMS.has(algorithm) ? [`--hash=${algorithm}:${hash}`] : [],
-    ),
+  const named = [...wheels, ...(sdist ? [sdist] : [])].flatMap(({ hashes }) => Object.entries(hashes));
+  const digests = named.flatMap(([algorithm, hash]) =>
+    ALGORITHMS.has(algorithm) ? [`--hash=${algorithm}:${hash}`] : [],
   );
+  if (named.length > 0 && digests.length === 0) {
+    const algorithms = [...new Set(named.map(([algorithm]) => algorithm))].join(', ');
+    throw new RequirementsError(
+      `package "${name}" has digests of ${algorithms} only, which are not checked; lock it with ${[...ALGORITHMS].join(', ')}`,
+    );
+  }
   return `${name}==${version}${marker ? ` ; ${marker}` : ''} ${digests.join(' ')}`;
 }

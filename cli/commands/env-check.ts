@@ -1,4 +1,4 @@
-import { packageName } from '../../core/environments/requirements.ts';
+import { digestsOf, packageName } from '../../core/environments/requirements.ts';
 import { randomSuffix } from '../../core/generated-name.ts';
 import { type StoredEnvironment, type StoredTurn, sessions } from '../../core/resources/kinds.ts';
 import { firstTurnName } from '../../core/resources/names.ts';
@@ -99,9 +99,16 @@ export function compared({ spec, status = {} }: Pick<StoredEnvironment, 'spec' |
   if (python !== undefined && !`${found.python}.`.startsWith(`${python}.`))
     differences.push(`Python is ${found.python}, asked for was ${python}`);
   const versions = new Map(found.packages.map(([name, version]) => [packageName(name), version]));
-  for (const { name, version } of status.packages ?? []) {
+  const given = digestsOf(spec.requirements);
+  for (const { name, version, hashes = [] } of status.packages ?? []) {
     const there = versions.get(packageName(name));
     if (there !== version) differences.push(`${name} is ${there ?? 'missing'}, recorded is ${version}`);
+    const digests = given.get(packageName(name));
+    const other = digests && hashes.find((hash) => !digests.has(hash));
+    if (other)
+      differences.push(
+        `${name} was installed by the digest ${other}, which its requirement does not name; create the Environment anew`,
+      );
   }
   for (const requirement of spec.requirements) {
     // A marker may leave the package out.

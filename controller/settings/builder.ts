@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { digestsOf, packageName } from '../../core/environments/requirements.ts';
 import { canonicalJson } from '../../core/json.ts';
 import type { Agent, EnvVar } from '../../core/resources/agent.ts';
 import type { EnvironmentPackage } from '../../core/resources/environment.ts';
@@ -113,13 +114,19 @@ export function wantedBuild(
 
 /**
  * Returns the build that installs exactly the packages of an earlier build, whose session was deleted; undefined if that
- * build named no digests. The name differs, because a session's name depends on what it installs.
+ * build named no digests, or others than the requirements: releases before did not compare them. The name differs, because a session's name depends on what it installs.
  */
 export function rebuild(
   wanted: WantedBuild,
   packages: readonly EnvironmentPackage[] | undefined,
 ): WantedBuild | undefined {
   if (!packages || packages.length === 0 || packages.some(({ hashes = [] }) => hashes.length === 0)) return undefined;
+  const given = digestsOf((wanted.spec.input as { requirements: string[] }).requirements);
+  const isGiven = ({ name, hashes = [] }: EnvironmentPackage) => {
+    const digests = given.get(packageName(name));
+    return !digests || hashes.every((hash) => digests.has(hash));
+  };
+  if (!packages.every(isGiven)) return undefined;
   const requirements = packages.map(
     ({ name, version, hashes = [] }) => `${name}==${version} ${hashes.map((hash) => `--hash=${hash}`).join(' ')}`,
   );

@@ -68,6 +68,21 @@ export function packageName(requirement: string): string {
   return name.toLowerCase().replace(/[-_.]+/g, '-');
 }
 
+/**
+ * Returns the digests that requirements name, by the name of the package: `sha256:…`. Where there are some for a package, only they
+ * count.
+ */
+export function digestsOf(requirements: readonly string[]): Map<string, Set<string>> {
+  const found = new Map<string, Set<string>>();
+  for (const requirement of requirements) {
+    const digests = [...requirement.matchAll(/ --hash=(\S+)/g)].map(([, digest = '']) => digest);
+    if (digests.length === 0) continue;
+    const name = packageName(requirement);
+    found.set(name, new Set([...(found.get(name) ?? []), ...digests]));
+  }
+  return found;
+}
+
 function withoutComment(line: string): string {
   return line.replace(/(^|\s)#.*$/, '').trimEnd();
 }

@@ -98,7 +98,7 @@ def install(options, request):
         asked = written("requirements.in", request["requirements"])
         run([uv, "pip", "compile", "--quiet", "--no-header", "--format", "pylock.toml", "--output-file", LOCK, *common, asked], ask=True)
         with open(LOCK) as file:
-            locked = requirements_of(file.read())
+            locked = requirements_of(file.read(), given_digests(request["requirements"]))
     say("installing")
     requirements = written("requirements.lock", locked)
     run([uv, "pip", "install", "--no-deps", "--require-hashes", "--link-mode", "copy", *common, "-r", requirements], ask=True)
@@ -145,16 +145,46 @@ def written(name, lines):
     return path
 
 
-def requirements_of(lock):
-    """Requirements with hashes, one for each package of a lock that uv wrote: pylock.toml of PEP 751, each table's keys on their lines."""
+def given_digests(requirements):
+    """Digests that the requirements name, by package: uv's lock names those of the index instead."""
+    found = {}
+    for text in requirements:
+        digests = re.findall(r"--hash=(\S+)", text)
+        if digests:
+            found.setdefault(plain_name(re.match(NAME, text)[0]), []).extend(digests)
+    return found
+
+
+def requirements_of(lock, given):
+    """
+    Requirements with hashes, one for each package of a lock that uv wrote: pylock.toml of PEP 751, each table's keys on their lines.
+    Where digests are given for a package, only those of them count that the lock has.
+    """
     found = []
     for package in lock.split("[[packages]]")[1:]:
         name, version = (re.search(r'^%s = "([^"]+)"$' % key, package, re.M) for key in ("name", "version"))
         if not name or not version:
             raise Problem("BuildFailed", "uv has locked a package without a name or a version: %.200s" % package.strip())
-        hashes = re.findall(r'\b(sha256|sha384|sha512) = "([0-9a-f]+)"', package)
-        found.append("%s==%s %s" % (name[1], version[1], " ".join("--hash=%s:%s" % each for each in dict.fromkeys(hashes))))
+        hashes = ["%s:%s" % each for each in re.findall(r'\b(sha256|sha384|sha512) = "([0-9a-f]+)"', package)]
+        wanted = given.get(plain_name(name[1]))
+        if wanted:
+            hashes = both(hashes, wanted, name[1])
+        found.append("%s==%s %s" % (name[1], version[1], " ".join("--hash=" + each for each in dict.fromkeys(hashes))))
     return found
+
+
+def both(locked, wanted, name):
+    """Digests that are wanted and locked; those of algorithms that the index does not name are left to uv, which checks the file."""
+    algorithms = {digest.split(":")[0] for digest in locked}
+    left = [digest for digest in wanted if digest in locked] or [digest for digest in wanted if digest.split(":")[0] not in algorithms]
+    if left:
+        return left
+    message = "%s: no file of the index that fits has a digest that the requirements name; they name %s, the index has %s"
+    raise Problem("HashMismatch", message % (name, shown(wanted), shown(locked)))
+
+
+def shown(digests):
+    return ", ".join(digests[:3]) + (" and %d more" % (len(digests) - 3) if len(digests) > 3 else "")
 
 
 def plain_name(name):

@@ -91,6 +91,10 @@ describe('packages of a session', () => {
     const { code, stderr } = await berth('env', 'check', 'wrong');
     assert.equal(code, 1, stderr);
     assert.match(stderr, /EnvironmentFailed: .*Unsolvable: .*shout>=2/s);
+    await ok('env', 'create', 'other', '--class', 'indexed', `shout --hash=sha256:${'0'.repeat(64)}`);
+    const other = await berth('env', 'check', 'other');
+    assert.equal(other.code, 1, other.stderr);
+    assert.match(other.stderr, /EnvironmentFailed: .*HashMismatch: shout: no file of the index that fits/s);
   });
 
   for (const [what, args, message] of [

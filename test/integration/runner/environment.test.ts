@@ -108,6 +108,28 @@ describe('a Python environment', () => {
     assert.equal(envelope.metadata?.code, 'HashMismatch', JSON.stringify(envelope));
   });
 
+  test('has a package only by a digest that its requirement names, however the name is written and whatever else the index has', async () => {
+    index.add({ ...LOUD, python: 'py2.py3' });
+    const wrong = `sha256:${'0'.repeat(64)}`;
+    const right = hashOf(LOUD);
+    const sha512 = createHash('sha512').update(wheelFile(GREETING).data).digest('hex');
+    for (const requirement of ['Shout==1.2', 'SHOUT >=1', "shout==1.2 ; python_version > '3'"]) {
+      const refused = await build({ requirements: ['greeting', `${requirement} --hash=${wrong}`] });
+      assert.equal(refused.envelope.metadata?.code, 'HashMismatch', JSON.stringify(refused.envelope));
+      assert.match(String(refused.envelope.error), /^shout: no file .*they name sha256:0{64}, the index has sha256:/);
+      const { envelope } = await build({
+        requirements: ['greeting', `${requirement} --hash=${wrong} --hash=${right}`],
+      });
+      const shout = envelope.output?.packages.find(({ name }) => name === 'shout');
+      assert.deepEqual(shout?.hashes, [right], JSON.stringify(envelope));
+    }
+    // The index names no digests of this kind: uv compares the file.
+    const other = await build({ requirements: [`greeting --hash=sha512:${sha512}`] });
+    assert.equal(other.envelope.status, 'success', JSON.stringify(other.envelope));
+    const none = await build({ requirements: [`greeting --hash=sha512:${'0'.repeat(128)}`] });
+    assert.equal(none.envelope.metadata?.code, 'HashMismatch', JSON.stringify(none.envelope));
+  });
+
   test('has packages built from source only where the class allows it', async () => {
     await index.addSource({ name: 'raw', version: '1', files: { 'raw.py': 'TEXT = "made here"\n' } });
     const refused = await build({ requirements: ['raw'] });

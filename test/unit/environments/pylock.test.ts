@@ -34,6 +34,10 @@ version = "0.18"
     ['name = "x"\nversion = "1"\nvcs = { type = "git" }', /package "x" is a vcs/],
     ['name = "x"\ndirectory = { path = "." }', /package "x" is a directory/],
     ['name = "x"', /package "x" has no version/],
+    [
+      'name = "x"\nversion = "1"\nwheels = [{ hashes = { md5 = "1" } }]\nsdist = { hashes = { md5 = "2" } }',
+      /package "x" has digests of md5 only, which are not checked; lock it with sha256, sha384, sha512/,
+    ],
     [`name = "x"\nversion = "1"\nmarker = "'dev' in dependency_groups"`, /package "x" is for an extra or a group/],
     ['version = "1"', /packages\.0\.name: .*PEP 751/],
     ['name = ', /line 5: /],

@@ -63,6 +63,19 @@ describe('another build of an Environment', () => {
     assert.equal(rebuild(wanted, [{ name: 'httpx', version: '1.0', hashes: [hash] }])?.name, again?.name);
   });
 
+  test('resolves anew where the first, of an earlier release, has a digest that the requirements do not name', () => {
+    const other = `sha256:${'c'.repeat(64)}`;
+    const requirements = [`HTTPX ==1.0 --hash=${hash}`, 'idna'];
+    const strict = { ...wanted, spec: { ...wanted.spec, input: { requirements } } };
+    const packages = (...hashes: string[]) => [
+      { name: 'httpx', version: '1.0', hashes },
+      { name: 'idna', version: '3.0', hashes: [other] },
+    ];
+    assert.ok(rebuild(strict, packages(hash)));
+    assert.equal(rebuild(strict, packages(other)), undefined);
+    assert.equal(rebuild(strict, packages(hash, other)), undefined);
+  });
+
   test('resolves anew where no packages or not all digests are known', () => {
     assert.equal(rebuild(wanted, undefined), undefined);
     assert.equal(rebuild(wanted, []), undefined);

@@ -7,7 +7,7 @@ import { readStored } from '../core/store/read.ts';
 import { Problem } from './problems.ts';
 import type { Call, Services } from './route.ts';
 
-type Reader = Pick<Call, 'caller' | 'memory' | 'signal'>;
+type Reader = Pick<Call, 'memory' | 'signal'>;
 
 /** Returns the whole output as JSON. Rejects with a Problem. */
 export async function outputJson(turn: StoredTurn, reader: Reader, services: Services): Promise<Buffer> {
@@ -36,23 +36,36 @@ export async function logText(turn: StoredTurn, reader: Reader, services: Servic
 /** Bytes of the largest content that is stored for a turn. */
 const MOST = MAX_ARTIFACT_BYTES;
 
-/** Reads stored content with the caller's right to read Blobs, as kubectl would. `bytes`: its size as the turn has it. */
+/**
+ * Reads stored content with this server's rights: whoever may read the turn may read what it returned, whatever its size. `bytes`: its
+ * size as the turn has it.
+ */
 async function stored(
   turn: StoredTurn,
   { kind, ref, bytes }: { kind: 'Output' | 'Log'; ref: string; bytes: number },
-  { caller, memory, signal }: Reader,
-  { api, access }: Services,
+  { memory, signal }: Reader,
+  { api }: Pick<Services, 'api'>,
 ): Promise<Buffer> {
-  const namespace = turn.metadata.namespace;
-  const key = parseStoreKey(ref);
-  if (!key) throw new Problem('StoredDataMissing', `Turn "${turn.metadata.name}" refers to "${ref}", which is no key.`);
-  await access.authorize(caller, { verb: 'get', resource: 'blobs', namespace });
+  const key = ownContent(turn, ref);
   const expected = Math.min(bytes, MOST);
   memory.hold(expected);
-  const content = await readStored(api, { ...key, namespace, kind }, signal, 0, MOST);
+  const content = await readStored(api, { ...key, namespace: turn.metadata.namespace, kind }, signal, 0, MOST);
   // A turn may say less: the size of a log is that before its secrets were hidden.
   if (content.length > expected) memory.hold(content.length - expected);
   return content;
+}
+
+/**
+ * Returns the key that a turn's reference to stored content names. Throws a Problem for content of another session: a turn that somebody
+ * else has written must not show what its reader may not read.
+ */
+export function ownContent(turn: StoredTurn, ref: string): NonNullable<ReturnType<typeof parseStoreKey>> {
+  const { name, ownerReferences = [] } = turn.metadata;
+  const key = parseStoreKey(ref);
+  if (!key) throw new Problem('StoredDataMissing', `Turn "${name}" refers to "${ref}", which is no key.`);
+  if (ownerReferences.some(({ kind, uid }) => kind === 'Session' && uid === key.sessionUID)) return key;
+  const text = `Turn "${name}" refers to "${ref}", which is not of its session: it is not shown. Only the controller writes this reference.`;
+  throw new Problem('StoredDataMissing', text);
 }
 
 /** Problem with a turn whose results are asked for before its end. */

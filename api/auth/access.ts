@@ -19,7 +19,7 @@ export interface Caller {
 /** A right on a resource of berth.dev. */
 export interface Right {
   verb: 'create' | 'get' | 'list' | 'patch' | 'delete';
-  resource: 'sessions' | 'turns' | 'approvals' | 'blobs';
+  resource: 'sessions' | 'turns' | 'approvals';
   namespace: string;
   /** Name of the object; absent: all objects. */
   name?: string;

@@ -7,7 +7,7 @@ import type { TurnStatus } from '../../core/resources/turn.ts';
 import { isTerminal } from '../../core/resources/turn-phases.ts';
 import { fileAnswer } from '../file-answer.ts';
 import { Problem } from '../problems.ts';
-import { notFinished } from '../results.ts';
+import { notFinished, ownContent } from '../results.ts';
 import { type Route, route } from '../route.ts';
 import { artifactList, artifactParams, noQuery, turnParams } from '../schemas.ts';
 import { turnOf } from './turns.ts';
@@ -40,8 +40,7 @@ export const artifactRoutes: Route[] = [
     path: `${PATH}/{name}`,
     operationId: 'getArtifact',
     summary: 'The content of an artifact',
-    description:
-      'With the headers ETag, Repr-Digest (sha-256) and Content-Type. It takes the right to get blobs as well.',
+    description: 'With the headers ETag, Repr-Digest (sha-256) and Content-Type.',
     rights: [{ verb: 'get', resource: 'turns', nameParam: 'turn' }],
     params: artifactParams,
     query: noQuery,
@@ -52,7 +51,7 @@ export const artifactRoutes: Route[] = [
       304: { description: 'The client has the content: If-None-Match names its ETag.' },
     },
     holds: () => 'contents',
-    async handle({ params, caller, headers, memory, signal }, services) {
+    async handle({ params, headers, memory, signal }, services) {
       const { namespace, name } = params;
       const turn = await turnOf(services, params, signal);
       const { artifacts = [] } = ended(turn);
@@ -61,7 +60,7 @@ export const artifactRoutes: Route[] = [
         const text = `Turn "${turn.metadata.name}" has no artifact ${JSON.stringify(name)}. GET …/artifacts lists those it has.`;
         throw new Problem('NoArtifact', text);
       }
-      await services.access.authorize(caller, { verb: 'get', resource: 'blobs', namespace });
+      ownContent(turn, artifact.ref);
       return fileAnswer(artifact, headers, async () => {
         // The artifacts of a turn are stored, and so read, as one content.
         const together = artifacts.filter(({ ref }) => ref === artifact.ref);

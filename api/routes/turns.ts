@@ -145,15 +145,15 @@ export const turnRoutes: Route[] = [
     path: `${ONE}/output`,
     operationId: 'getOutput',
     summary: 'The output of a turn, whole',
-    description: 'An output that is too large for the Turn takes the right to get blobs as well.',
+    description: 'Also one that is too large for the Turn.',
     rights: [{ verb: 'get', resource: 'turns', nameParam: 'turn' }],
     params: turnParams,
     query: noQuery,
     responses: { 200: { description: 'The output as JSON.' } },
     holds: () => 'contents',
-    async handle({ params, caller, memory, signal }, services) {
+    async handle({ params, memory, signal }, services) {
       const found = await turnOf(services, params, signal);
-      const body = await outputJson(found, { caller, memory, signal }, services);
+      const body = await outputJson(found, { memory, signal }, services);
       return { status: 200, body, headers: { 'content-type': 'application/json; charset=utf-8' } };
     },
   }),
@@ -162,16 +162,15 @@ export const turnRoutes: Route[] = [
     path: `${ONE}/log`,
     operationId: 'getLog',
     summary: 'What the agent printed beside its result',
-    description:
-      'After redaction, the last 1 MiB. A log that is too large for the Turn takes the right to get blobs as well.',
+    description: 'After redaction, the last 1 MiB.',
     rights: [{ verb: 'get', resource: 'turns', nameParam: 'turn' }],
     params: turnParams,
     query: noQuery,
     responses: { 200: { description: 'The text.', schema: 'Text' } },
     holds: () => 'contents',
-    async handle({ params, caller, memory, signal }, services) {
+    async handle({ params, memory, signal }, services) {
       const found = await turnOf(services, params, signal);
-      const body = await logText(found, { caller, memory, signal }, services);
+      const body = await logText(found, { memory, signal }, services);
       return { status: 200, body, headers: { 'content-type': 'text/plain; charset=utf-8' } };
     },
   }),

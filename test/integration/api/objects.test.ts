@@ -542,7 +542,7 @@ describe('sessions and turns over HTTP', () => {
       assert.match(log.headers.get('content-type') ?? '', /^text\/plain/);
     });
 
-    test('come whole from the store where they are large, for those who may read Blobs', async () => {
+    test('come whole from the store where they are large, for those who may get the turn', async () => {
       const session = await create('large');
       const owner = { name: 'large', uid: session.metadata.uid };
       const output = { text: 'x'.repeat(1_500_000) };
@@ -558,9 +558,19 @@ describe('sessions and turns over HTTP', () => {
       assert.deepEqual((await call('GET', `${path}/output`)).body, output);
       assert.equal((await call('GET', `${path}/log`)).text, 'long log');
       const reader = await api.user([{ verbs: ['get'], resources: ['turns'] }]);
-      const refused = await call('GET', `${path}/output`, { token: reader.token });
-      assert.equal(refused.status, 403);
-      assert.match(refused.problem.detail, /get blobs\.berth\.dev/);
+      for (const what of ['output', 'log']) {
+        const answer = await call('GET', `${path}/${what}`, { token: reader.token });
+        assert.deepEqual([answer.status, answer.text.length], [200, what === 'log' ? 8 : 1_500_011], answer.text);
+      }
+
+      // A turn of another session whose references somebody has pointed here.
+      const artifact = { name: 'a', bytes: 8, offset: 0, digest: 'a'.repeat(64), ref: `${owner.uid}/1/4` };
+      const foreign = await ended('thief', { outputRef: `${owner.uid}/1/5`, log, artifacts: [artifact] });
+      for (const what of ['output', 'log', 'artifacts/a']) {
+        const { status, problem } = await call('GET', `${foreign}/${what}`);
+        assert.deepEqual([status, problem.code], [502, 'StoredDataMissing'], what);
+        assert.match(problem.detail, /which is not of its session: it is not shown/);
+      }
     });
 
     test('a large answer comes whole, and says its length', async () => {

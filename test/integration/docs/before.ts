@@ -20,7 +20,7 @@ const API = `berth local down
 berth local up --detach --api-port 8080
 export API=http://127.0.0.1:8080
 kubectl create serviceaccount reader
-kubectl create role reader --verb=get,list --resource=turns.berth.dev,blobs.berth.dev
+kubectl create role reader --verb=get,list --resource=turns.berth.dev
 kubectl create rolebinding reader --role=reader --serviceaccount=default:reader
 export TOKEN="$(kubectl create token reader --audience berth)"`;
 

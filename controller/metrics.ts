@@ -152,6 +152,15 @@ export class ControllerMetrics implements Meter {
         this.inc(pods.logsCut);
       },
     });
+    new Counter({
+      name: 'berth_pod_messages_delayed_total',
+      help: 'Messages of session pods that waited for room in the memory for what is not stored yet.',
+      registers: [registry],
+      collect() {
+        this.reset();
+        this.inc(pods.waitedForMemory);
+      },
+    });
   }
 
   #measureInventory(): void {

@@ -10,6 +10,7 @@ import type { AttachLimit, Priority } from './attach-limit.ts';
 import { Attachment } from './attachment.ts';
 import { Binding } from './binding.ts';
 import { Heartbeat } from './heartbeat.ts';
+import { HeldBytes, type Holder } from './held-bytes.ts';
 import { Inbox } from './inbox.ts';
 import type { MasterKeys } from './keys.ts';
 import { LogReader } from './log-reader.ts';
@@ -57,6 +58,8 @@ export interface LinkOptions {
   refused?: DecoderCounters | undefined;
   /** Reader of the logs of ended containers, shared by all links; default: one of its own. */
   logs?: LogReader;
+  /** Limit of what is kept of the messages of pods, shared by all links; default: one of its own. */
+  held?: HeldBytes;
   /** Counters of what pods were kept from, over all pods. */
   counters?: PodCounters | undefined;
 }
@@ -77,6 +80,7 @@ export class Link {
   readonly #heartbeat: Heartbeat;
   readonly #resend: Resend;
   readonly #logs: LogReader;
+  readonly #holder: Holder;
   /** Changed only by the functions of view.ts. */
   #view: LinkView;
   #acked = 0;
@@ -110,7 +114,30 @@ export class Link {
     this.#logs = options.logs ?? new LogReader(options.clock);
     this.#session = options.session;
     this.#incarnation = options.incarnation;
-    this.#decoder = new FrameDecoder({ validate: validateFrame, counters: options.refused });
+    this.#decoder = new FrameDecoder({
+      validate: validateFrame,
+      counters: options.refused,
+      takeRoom: (bytes) => this.#holder.take(bytes),
+    });
+    this.#holder = (options.held ?? new HeldBytes(options.clock)).open({
+      isComplete: () => Boolean(this.#view.delivery || this.#view.asking || this.#view.snapshot),
+      onRoom: (waitedMs) => {
+        this.#view = after.delayed(this.#view, waitedMs);
+        this.#send('resend', { from: this.#decoder.next });
+        options.onChange();
+      },
+      onLost: () => {
+        options.log.warn(
+          { pod: options.pod.name, namespace: options.pod.namespace, session: this.#session },
+          'messages of a pod that make no result gave up their memory to those of others',
+        );
+        // What was handled already comes once more, and shows the past.
+        this.#past = Math.max(this.#past, this.#decoder.next - 1);
+        this.#decoder.rewindTo(this.#inbox.first ?? this.#decoder.next);
+        this.#inbox.clear();
+        options.onChange();
+      },
+    });
     this.#binding = new Binding({
       ...options,
       podUID: options.pod.uid,
@@ -139,7 +166,10 @@ export class Link {
       answers: options.answers,
       attachment: this.#attachment,
       sendPing: () => this.#sendPing(),
-      restAt: () => (after.isAtRest(this.#view) ? this.#toldAt + options.lingerMs : Number.POSITIVE_INFINITY),
+      restAt: () =>
+        after.isAtRest(this.#view) && !this.#holder.isWaiting
+          ? this.#toldAt + options.lingerMs
+          : Number.POSITIVE_INFINITY,
       rest: () => this.#attachment.rest(),
       onHeard: () => options.silences.heard(this.#attachment.node, this),
       onSilence: (silence) => {
@@ -157,7 +187,7 @@ export class Link {
   }
 
   get view(): LinkView {
-    const { queuedMs, silentSince } = this.#attachment;
+    const { queuedMs = this.#holder.waitedMs, silentSince } = this.#attachment;
     const view = silentSince === undefined ? this.#view : this.#silentFrom(silentSince);
     return queuedMs === undefined ? view : { ...after.delayed(view, queuedMs), queued: true };
   }
@@ -230,6 +260,7 @@ export class Link {
     this.#heartbeat.close();
     this.#options.silences.update(this.#attachment.node, this, false);
     this.#resend.close();
+    this.#holder.close();
     this.#attachment.close();
   }
 
@@ -324,12 +355,14 @@ export class Link {
   acknowledge(through: number): void {
     this.#acked = Math.max(this.#acked, through);
     this.#inbox.forget(through);
+    this.#holder.acknowledged();
     const isEnd = after.endedBy(this.#view, through) !== undefined;
     this.#view = after.acknowledged(this.#view, through);
     const number = this.#send('ack', { through });
     if (isEnd) this.#changeNumber = number;
     if (!this.#view.started) this.#heartbeat.turnEnded();
     this.#change(after.delivered(this.#view, this.#inbox.next()));
+    this.#holder.keep(this.#inbox.bytes);
   }
 
   /**
@@ -348,6 +381,7 @@ export class Link {
         this.#handle(this.#decoder.take(message));
       }
       this.#inbox.keepLast();
+      this.#holder.keep(this.#inbox.bytes);
       this.#change(after.delivered(this.#view, this.#inbox.next()));
     });
   }
@@ -386,8 +420,10 @@ export class Link {
   #handle(events: FrameEvent[]): void {
     for (const event of events) {
       if (event.type === 'ready') this.#ready(event.ready);
-      else if (event.type === 'gap') this.#resend.missing(event);
-      else if (event.type === 'frame') this.#frame(event.frame);
+      else if (event.type === 'gap' && !this.#holder.isWaiting) this.#resend.missing(event);
+      // A runner whose message waits for room is heard, and asked for the message once there is room.
+      else if (event.type === 'gap' || event.type === 'noRoom') this.#heartbeat.heard();
+      else if (event.type === 'frame') this.#frame(event.frame, event.bytes);
       else if (event.type === 'malformed') {
         const { seq, kind, problem } = event;
         this.#options.log.warn({ pod: this.#options.pod.name, seq, kind, problem }, 'a pod sent an invalid message');
@@ -419,7 +455,7 @@ export class Link {
     this.#view = after.recognized(this.#view, ready, { resumed });
     this.#past = ready.lastSeq;
     if (this.#acked > 0) this.#send('ack', { through: this.#acked });
-    this.#send('resend', { from: this.#decoder.next });
+    if (!this.#holder.isWaiting) this.#send('resend', { from: this.#decoder.next });
     // Lines sent over a broken attach may be lost; they are idempotent, so they are sent again.
     this.#cancels.clear();
     for (const [turn, cancelled] of this.#view.cancelSent ?? [])
@@ -430,7 +466,7 @@ export class Link {
     this.#options.onChange();
   }
 
-  #frame(frame: Frame): void {
+  #frame(frame: Frame, bytes: number): void {
     this.#binding.proven();
     // The refusal of all lines is no answer to any.
     if (frame.kind !== 'refused' || frame.message.code !== 'StaleEpoch') this.#heartbeat.heard();
@@ -449,7 +485,7 @@ export class Link {
       case 'artifacts':
       case 'result':
       case 'approval':
-        this.#keep(frame);
+        this.#keep(frame, bytes);
         break;
       case 'pong':
         // An old pong does not show the present: above all not whether the runner is suspended, and since when.
@@ -465,6 +501,8 @@ export class Link {
       default:
         break;
     }
+    // The message has come; what is kept of it is another matter.
+    this.#holder.keep(this.#inbox.bytes);
   }
 
   #pong(pong: Pong): void {
@@ -494,11 +532,11 @@ export class Link {
     this.#change(after.refused(this.#view, message));
   }
 
-  #keep(frame: Parameters<Inbox['add']>[0]): void {
+  #keep(frame: Parameters<Inbox['add']>[0], bytes: number): void {
     const isSnapshot = frame.kind === 'state' && frame.message.turn === undefined;
     // A snapshot for an earlier leader lacks what the session's processes wrote since. A later acknowledgement covers its frame.
-    if (isSnapshot && frame.seq <= this.#askedAfter) return;
-    this.#inbox.add(frame);
+    if (isSnapshot && (frame.seq <= this.#askedAfter || !this.#view.suspendSent || !this.#wanted)) return;
+    this.#inbox.add(frame, bytes);
     if (isSnapshot) {
       this.#change(after.snapshotTaken(this.#view, frame));
     } else {

@@ -6,6 +6,7 @@ import type { Clock, Logger, Random } from '../../core/runtime.ts';
 import { startedContainer } from '../world/pod-status.ts';
 import { isFromPool, sessionNameOf } from '../world/session-pods.ts';
 import { AttachLimit } from './attach-limit.ts';
+import { HeldBytes } from './held-bytes.ts';
 import type { MasterKeys } from './keys.ts';
 import { Link } from './link.ts';
 import { LogReader } from './log-reader.ts';
@@ -51,6 +52,7 @@ export class Links {
   readonly #silences: Silences;
   readonly #limit: AttachLimit;
   readonly #logs: LogReader;
+  readonly #held: HeldBytes;
   #number = 0;
 
   constructor(options: LinksOptions) {
@@ -58,6 +60,7 @@ export class Links {
     this.#silences = new Silences(options.clock);
     this.#limit = new AttachLimit(options.attachesPerNode, options.clock);
     this.#logs = new LogReader(options.clock);
+    this.#held = new HeldBytes(options.clock, { counters: options.counters });
   }
 
   get(podUID: string | undefined): Link | undefined {
@@ -80,6 +83,7 @@ export class Links {
       answers: this.#answers,
       silences: this.#silences,
       logs: this.#logs,
+      held: this.#held,
       limit: this.#limit,
       priority: () => {
         const owner = this.#owners.get(uid);

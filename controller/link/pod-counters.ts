@@ -2,8 +2,10 @@
 export interface PodCounters {
   /** Logs of ended containers whose beginning was not read. */
   logsCut: number;
+  /** Messages that waited for room in the memory of all. */
+  waitedForMemory: number;
 }
 
 export function nothingKept(): PodCounters {
-  return { logsCut: 0 };
+  return { logsCut: 0, waitedForMemory: 0 };
 }

@@ -48,7 +48,7 @@ export function bindSent({ refused: _, ...view }: LinkView, now: number): LinkVi
 export function turnSent({ told: _, ...view }: LinkView, turn: string, told?: string): LinkView {
   return {
     ...(view.cancelSent?.get(turn)?.unknown ? withoutCancel(view, turn) : view),
-    sent: new Set([...view.sent, turn]),
+    sent: view.sent.has(turn) ? view.sent : new Set([...view.sent, turn]),
     active: turn,
     ...(told === undefined ? {} : { told }),
   };
@@ -151,6 +151,17 @@ function withoutRefusal(view: LinkView, code: RefusalCode): LinkView {
 }
 
 /**
+ * Turns that count as sent from which on no other turn counts for the runner's word alone. A runner has one turn at a time, and only
+ * a hostile one speaks of so many.
+ */
+const MAX_REPORTED = 64;
+
+/** Turns with one that the runner has reported as its own. */
+function withReported(sent: ReadonlySet<string>, turn: string): ReadonlySet<string> {
+  return sent.has(turn) || sent.size >= MAX_REPORTED ? sent : new Set([...sent, turn]);
+}
+
+/**
  * View after the runner reports that it has started the turn. A runner that has begun a turn has its state, and a later
  * refusal for lack of it must count again.
  */
@@ -158,7 +169,7 @@ export function started(view: LinkView, turn: string, now: number): LinkView {
   return {
     ...withoutRefusal(view, 'NotRestored'),
     ...startedSince(view, turn, now),
-    sent: new Set([...view.sent, turn]),
+    sent: withReported(view.sent, turn),
   };
 }
 
@@ -190,7 +201,7 @@ export function answered(
   return {
     ...rest,
     phase: 'Bound',
-    sent: turn ? new Set([...view.sent, turn.uid]) : view.sent,
+    sent: turn ? withReported(view.sent, turn.uid) : view.sent,
     ...(active ? { active } : {}),
     ...(told ? { told } : {}),
     ...(turn?.startedAt ? startedSince(view, turn.uid, now, turn.runningMs) : {}),
@@ -210,7 +221,7 @@ function figuresOf(turn: Pong['turn'], now: number): Figures | undefined {
 
 /** View after an old pong: it still proves that the runner had the turn. */
 export function remembered(view: LinkView, { turn }: Pong): LinkView {
-  return turn ? { ...view, sent: new Set([...view.sent, turn.uid]) } : view;
+  return turn ? { ...view, sent: withReported(view.sent, turn.uid) } : view;
 }
 
 /** Refusals of what a session needs for its turns. Its runner then refuses turns too, which says less. */

@@ -54,7 +54,10 @@ export function silencePatience(
  */
 export interface LinkView {
   readonly podUID: string;
-  /** True while the attach waits for its place among those to its node; what is sent then is lost, or waits too. */
+  /**
+   * True while the attach waits for its place among those to its node, and what is sent is lost or waits too; or while a message of the
+   * runner waits for room, and nothing after it is heard.
+   */
   readonly queued?: boolean;
   /** Creation of the link, milliseconds since the epoch. */
   readonly openedAt: number;
@@ -80,7 +83,7 @@ export interface LinkView {
   readonly unreachableMs?: number;
   /** True when other pods have answered meanwhile: the fault is with this pod or its node, not with the controller. */
   readonly othersAnswer?: boolean;
-  /** UIDs of all turns ever sent over this link, or reported by the runner as its own. */
+  /** UIDs of the turns sent over this link whose end is not acknowledged, or reported by the runner as its own. */
   readonly sent: ReadonlySet<string>;
   /** UID of the turn that the runner is believed to have; a pong without it shows that the control line was lost. */
   readonly active?: string;

@@ -14,6 +14,11 @@ export class Assembly {
     this.#maxBytes = maxBytes;
   }
 
+  /** Reports whether parts of this message are gathered. */
+  gathers(id: string): boolean {
+    return this.#missing > 0 && id === this.#id;
+  }
+
   /** Returns the whole message once its last part has arrived; until then the outcome of this part. */
   add(id: string, part: number, parts: number, piece: Buffer): Buffer | 'Incomplete' | 'Repeated' | 'TooLarge' {
     if (parts === 1) {

@@ -21,8 +21,8 @@ import {
 } from './wire.ts';
 
 export type FrameEvent =
-  /** The next frame in order. */
-  | { type: 'frame'; frame: Frame }
+  /** The next frame in order, and the length of its message. */
+  | { type: 'frame'; frame: Frame; bytes: number }
   /** The runner no longer holds from..to; the next frame is `to + 1`. `from` can be lower than the expected number. */
   | { type: 'dropped'; dropped: Dropped }
   /**
@@ -30,10 +30,19 @@ export type FrameEvent =
    * again.
    */
   | { type: 'gap'; from: number; to: number }
+  /** A part of the next frame was dropped because there is no room for the frame; ask `resend` once there is. */
+  | { type: 'noRoom' }
   /** A ready frame is in clear and unauthenticated: it alone must not cause any action. */
   | { type: 'ready'; ready: Ready }
   /** The runner sealed a message that this protocol does not have. The cursor has moved past it. */
   | { type: 'malformed'; seq: number; kind: string; problem: string };
+
+/** Answer to the question whether there is room for a message; `TooLarge`: there never will be. */
+export type Room = 'Taken' | 'Wait' | 'TooLarge';
+
+/** Limits of the JSON of a message, bytes; to parse much more would take long. A result has the output, and a log of old runners its text. */
+const MAX_JSON_BYTES: Partial<Record<string, number>> = { result: 16 * 1024 * 1024, log: 8 * 1024 * 1024 };
+const MAX_OTHER_JSON_BYTES = 1024 * 1024;
 
 /** Returns the checked message without unknown fields, or the problem with it. */
 export type Validate = (kind: string, message: Record<string, unknown>) => { message: object } | { problem: string };
@@ -86,6 +95,7 @@ export class FrameDecoder {
   readonly counters: DecoderCounters;
   readonly #validate: Validate;
   readonly #maxParts: number;
+  readonly #takeRoom: (bytes: number) => Room;
   readonly #lines = new LineSplitter(MAX_LINE_BYTES, MAX_HEADER_BYTES);
   readonly #assembly: Assembly;
   #channel: (Address & { key: Buffer }) | undefined;
@@ -96,11 +106,20 @@ export class FrameDecoder {
   #early = { seq: 0, part: 0 };
   #events: FrameEvent[] = [];
 
-  /** `counters` may be shared with other decoders; default: own counters. */
-  constructor(options: { validate: Validate; maxMessageBytes?: number; counters?: DecoderCounters | undefined }) {
+  /**
+   * `counters` may be shared with other decoders; default: own counters. `takeRoom` is asked before the parts of a message are
+   * gathered, with the most bytes that it can have; default: there is always room.
+   */
+  constructor(options: {
+    validate: Validate;
+    maxMessageBytes?: number;
+    counters?: DecoderCounters | undefined;
+    takeRoom?: (bytes: number) => Room;
+  }) {
     const maxBytes = options.maxMessageBytes ?? MAX_MESSAGE_BYTES;
     this.counters = options.counters ?? noneRefused();
     this.#validate = options.validate;
+    this.#takeRoom = options.takeRoom ?? (() => 'Taken');
     this.#maxParts = Math.ceil(maxBytes / PART_BYTES);
     this.#assembly = new Assembly(maxBytes);
   }
@@ -128,6 +147,12 @@ export class FrameDecoder {
     this.#assembly.clear();
     this.#deliver({ seq, kind }, packed);
     return this.#taken();
+  }
+
+  /** Moves the cursor back to this number: frames from it on are delivered once more. */
+  rewindTo(seq: number): void {
+    this.#next = Math.min(this.#next, seq);
+    this.#assembly.clear();
   }
 
   push(chunk: Buffer): FrameEvent[] {
@@ -224,7 +249,17 @@ export class FrameDecoder {
 
   #add(header: FrameHeader, plain: Buffer): void {
     const { seq, kind, part, parts } = header;
-    const whole = this.#assembly.add(`${seq} ${kind} ${parts}`, part, parts, plain);
+    const id = `${seq} ${kind} ${parts}`;
+    if (parts > 1 && !this.#assembly.gathers(id)) {
+      const room = this.#takeRoom(parts * PART_BYTES);
+      if (room === 'TooLarge') return this.#malformed(header, 'it is larger than what is kept of one pod');
+      if (room === 'Wait') {
+        this.counters.early += 1;
+        this.#events.push({ type: 'noRoom' });
+        return;
+      }
+    }
+    const whole = this.#assembly.add(id, part, parts, plain);
     if (whole === 'Repeated') this.counters.repeated += 1;
     else if (whole === 'TooLarge') this.counters.tooLarge += 1;
     else if (whole !== 'Incomplete') this.#deliver(header, whole);
@@ -236,12 +271,14 @@ export class FrameDecoder {
       this.#malformed({ seq, kind }, read.problem);
     } else {
       this.#next = seq + 1;
-      this.#events.push({ type: 'frame', frame: { seq, kind: kind as FrameKind, ...read } as Frame });
+      const frame = { seq, kind: kind as FrameKind, ...read } as Frame;
+      this.#events.push({ type: 'frame', frame, bytes: packed.length });
     }
   }
 
   #read(kind: string, packed: Buffer): { message: object; binary: Buffer } | { problem: string } {
-    const { message, binary = Buffer.alloc(0) } = unpackMessage(packed) ?? {};
+    const { message, binary = Buffer.alloc(0) } =
+      unpackMessage(packed, MAX_JSON_BYTES[kind] ?? MAX_OTHER_JSON_BYTES) ?? {};
     const checked = this.#check(kind, message);
     if ('problem' in checked) return checked;
     if (kind !== 'log') return { message: checked.message, binary };
@@ -250,7 +287,9 @@ export class FrameDecoder {
   }
 
   #check(kind: string, message: Record<string, unknown> | undefined): ReturnType<Validate> {
-    return message ? this.#validate(kind, message) : { problem: 'it does not begin with a JSON object' };
+    return message
+      ? this.#validate(kind, message)
+      : { problem: 'it does not begin with a JSON object, or that is too long' };
   }
 
   /** The cursor moves, because a resend would bring the same message. */

@@ -118,10 +118,14 @@ export function packMessage(message: object, binary?: Buffer): Buffer {
   return packed;
 }
 
-/** Returns undefined when the bytes do not begin with a JSON object. */
-export function unpackMessage(packed: Buffer): { message: Record<string, unknown>; binary: Buffer } | undefined {
+/** Returns undefined when the bytes do not begin with a JSON object of at most so many bytes. */
+export function unpackMessage(
+  packed: Buffer,
+  maxJsonBytes = MAX_MESSAGE_BYTES,
+): { message: Record<string, unknown>; binary: Buffer } | undefined {
   const feed = packed.indexOf(0x0a);
-  const message = parseObject(packed.toString('utf8', 0, feed === -1 ? packed.length : feed));
+  const end = feed === -1 ? packed.length : feed;
+  const message = end > maxJsonBytes ? undefined : parseObject(packed.toString('utf8', 0, end));
   return message && { message, binary: feed === -1 ? Buffer.alloc(0) : packed.subarray(feed + 1) };
 }
 

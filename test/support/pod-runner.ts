@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { type ControlKind, PROTOCOL_VERSION } from '../../core/frames/messages.ts';
 import { TransportError } from '../../core/kube/errors.ts';
 import type { AttachOptions, PodStream, StreamEnd } from '../../core/kube/types.ts';
@@ -35,6 +36,8 @@ export class PodRunner {
   unpackError: Error | undefined;
   /** Time that a written line takes while nothing else answers, milliseconds. */
   writeMs = 0;
+  /** Archive of the state; undefined: there is none. */
+  archive: Buffer | undefined;
   /** Time that packing the state takes, milliseconds. */
   packMs = 0;
   /** True: no attach succeeds, as when the kubelet does not answer. */
@@ -75,7 +78,9 @@ export class PodRunner {
         state: {
           pack: async () => {
             if (this.packMs > 0) await new Promise<void>((done) => this.#clock.setTimer(this.packMs, done));
-            return { digest: EMPTY_DIGEST, bytes: EMPTY_ARCHIVE.length, packed: EMPTY_ARCHIVE, skipped: [] };
+            const digest = this.archive ? createHash('sha256').update(this.archive).digest('hex') : EMPTY_DIGEST;
+            const packed = this.archive ?? EMPTY_ARCHIVE;
+            return { digest, bytes: packed.length, packed, skipped: [] };
           },
           unpack: async () => {},
         },

@@ -5,6 +5,7 @@ import { AttachLimit } from '../../../controller/link/attach-limit.ts';
 import { framesInLog } from '../../../controller/link/ended-log.ts';
 import { Link } from '../../../controller/link/link.ts';
 import { LogReader } from '../../../controller/link/log-reader.ts';
+import { nothingKept } from '../../../controller/link/pod-counters.ts';
 import { Silences } from '../../../controller/link/silences.ts';
 import { frameText, readyText } from '../../../core/frames/encode.ts';
 import { frameKeys } from '../../../core/frames/seal.ts';
@@ -271,7 +272,7 @@ describe('what the reading of a log costs', () => {
 
   test('is told where it was too much', async () => {
     const warned: string[] = [];
-    const counters = { logsCut: 0 };
+    const counters = nothingKept();
     const flood = `${header(9)}\n${`${LINE}\n`.repeat(32)}<<<BERTH_END 8/1>>>\n<<<BERTH_END 9/1>>>\n`.repeat(2_500);
     await read(flood, { counters, log: { ...silentLogger, warn: (_, message) => warned.push(message) } });
     assert.deepEqual([warned.length, counters.logsCut], [1, 1]);

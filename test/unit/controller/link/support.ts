@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict';
+import { AttachLimit } from '../../../../controller/link/attach-limit.ts';
+import { Link, type LinkOptions } from '../../../../controller/link/link.ts';
+import { Silences } from '../../../../controller/link/silences.ts';
+import { type Channel, frameText, readyText } from '../../../../core/frames/encode.ts';
+import { PROTOCOL_VERSION } from '../../../../core/frames/messages.ts';
+import { frameKeys } from '../../../../core/frames/seal.ts';
+import { packMessage } from '../../../../core/frames/wire.ts';
+import type { AttachOptions, PodStream, StreamEnd } from '../../../../core/kube/types.ts';
+import { silentLogger } from '../../../../core/system.ts';
+import { PodRunner } from '../../../support/pod-runner.ts';
+import { seededRandom } from '../../../support/random.ts';
+import type { VirtualClock } from '../../../support/virtual-clock.ts';
+
+const KEY = Buffer.alloc(32, 7);
+const BOOT = 'ab'.repeat(16);
+const BIND = {
+  protocol: PROTOCOL_VERSION,
+  session: { name: 'notes', namespace: 'team', uid: 'session-1' },
+  incarnation: 1,
+  state: { keyId: 'k', key: KEY.toString('base64') },
+  agent: { driver: 'Command', command: ['agent'], args: [], env: [], input: 'Stdin', result: 'Json' },
+} as const;
+export const TURN = { turn: 'turn-1', name: 'a', index: 1, attempt: 1, input: null, timeoutMs: 600_000 };
+
+/** A link to the pod `uid`. */
+export function linkTo(
+  api: LinkOptions['api'],
+  clock: VirtualClock,
+  change: Partial<LinkOptions> & { uid?: string } = {},
+): Link {
+  const { uid = 'pod-1', ...options } = change;
+  let number = 0;
+  const link = new Link({
+    api,
+    clock,
+    random: seededRandom(),
+    log: silentLogger,
+    pod: { namespace: 'team', name: uid, uid },
+    session: 'session-1',
+    incarnation: 1,
+    keys: { current: { id: 'k', key: KEY }, byId: new Map([['k', KEY]]) },
+    epoch: () => 5,
+    nextNumber: () => ++number,
+    answers: { at: Number.NEGATIVE_INFINITY },
+    lingerMs: 3_600_000,
+    limit: new AttachLimit(16, clock),
+    silences: new Silences(clock),
+    priority: () => 'WaitedFor',
+    onChange: () => {},
+    onLaterEpoch: () => {},
+    ...options,
+  });
+  link.open({ scheduled: true, running: false, node: 'node-1' });
+  return link;
+}
+
+/** A link to an honest runner that is bound. */
+export async function honest(clock: VirtualClock, options: Partial<LinkOptions> = {}) {
+  const pod = new PodRunner(clock, seededRandom());
+  const link = linkTo(pod, clock, options);
+  await clock.advance(200);
+  link.bind({ ...BIND, agent: { ...BIND.agent, command: ['agent'], args: [], env: [] } });
+  await clock.advance(10);
+  assert.equal(link.view.phase, 'Bound');
+  return { pod, link };
+}
+
+/** A pod whose PID 1 has the keys of its runner and prints what a test says, attached by a link that takes it for bound. */
+export async function hostile(clock: VirtualClock, options: Partial<LinkOptions> & { uid?: string } = {}) {
+  const uid = options.uid ?? 'pod-1';
+  const keys = frameKeys(KEY, { session: 'session-1', podUID: uid, boot: BOOT });
+  const channel: Channel = { session: 'session-1', incarnation: 1, boot: BOOT, key: keys.up, random: seededRandom() };
+  const lines: string[] = [];
+  const streams: { onStdout?: AttachOptions['onStdout']; paused: boolean; text: Buffer[] }[] = [];
+  const attach = async (_: unknown, { onStdout }: AttachOptions): Promise<PodStream> => {
+    const { promise, resolve } = Promise.withResolvers<StreamEnd>();
+    const stream = { ...(onStdout && { onStdout }), paused: false, text: [] as Buffer[] };
+    streams.push(stream);
+    return {
+      write: async (data) => {
+        lines.push(String(data));
+      },
+      closeStdin: () => {},
+      close: () => resolve({ by: 'local' }),
+      closed: promise,
+    };
+  };
+  const link = linkTo({ attach }, clock, options);
+  await clock.advance(200);
+  const print = (text: string | Buffer) => streams.at(-1)?.onStdout?.(Buffer.from(text as string));
+  const ready = { boot: BOOT, protocol: PROTOCOL_VERSION, runnerVersion: '1', podUID: uid, lastSeq: 0, epoch: 5 };
+  print(readyText({ ...ready, session: 'session-1', incarnation: 1 }));
+  await clock.advance(10);
+  /** The texts of a sealed frame, one for each part. */
+  const frame = (seq: number, kind: string, message: object, binary?: Buffer) => [
+    ...frameText(channel, seq, kind, packMessage(message, binary)),
+  ];
+  const send = (...frame_: Parameters<typeof frame>) => {
+    for (const text of frame(...frame_)) print(text);
+  };
+  return { link, print, frame, send, lines, attaches: streams };
+}
+
+export const stateOf = (binary: Buffer, turn?: string) => ({
+  ...(turn === undefined ? {} : { turn }),
+  digest: 'a'.repeat(64),
+  keyId: 'k',
+  bytes: binary.length,
+});

@@ -252,7 +252,10 @@ export class FrameDecoder {
     const id = `${seq} ${kind} ${parts}`;
     if (parts > 1 && !this.#assembly.gathers(id)) {
       const room = this.#takeRoom(parts * PART_BYTES);
-      if (room === 'TooLarge') return this.#malformed(header, 'it is larger than what is kept of one pod');
+      if (room === 'TooLarge') {
+        this.#malformed(header, 'it is larger than what is kept of one pod');
+        return;
+      }
       if (room === 'Wait') {
         this.counters.early += 1;
         this.#events.push({ type: 'noRoom' });

@@ -56,7 +56,7 @@ describe('a hostile state directory', () => {
       'readlink a b c d | tr "\\n" " "',
     ],
     [
-      'hard links, as files of their own',
+      'hard links within it, and a file that has another name elsewhere',
       'echo x > a; ln a b; ln /etc/hostname c 2>/dev/null || echo h > c',
       'cat a b; stat -c %h a',
     ],
@@ -66,8 +66,8 @@ describe('a hostile state directory', () => {
       'ls -A1b | sort',
     ],
     [
-      'names of 255 bytes, and below 15 more',
-      `n=$(printf "é%.0s" {1..127}); touch "$n"; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15; do mkdir "$n$i" 2>/dev/null || mkdir "\${n%?}$i"; cd "\${n%?}$i" 2>/dev/null || cd "$n$i"; done; echo deep > f`,
+      'names of 255 bytes, and below 11 more',
+      `n=$(printf "é%.0s" {1..127}); touch "$n"; for i in 1 2 3 4 5 6 7 8 9 10 11; do mkdir "$n$i" 2>/dev/null || mkdir "\${n%?}$i"; cd "\${n%?}$i" 2>/dev/null || cd "$n$i"; done; echo deep > f`,
       'find . -type f -name f | xargs cat; find . -type d | wc -l',
     ],
     ['a tree of 400 levels', 'for i in {1..400}; do mkdir d; cd d; done; echo deep > f', 'find . -name f | wc -c'],
@@ -94,7 +94,7 @@ describe('a hostile state directory', () => {
       const before = execFileSync('bash', ['-c', check], { cwd: runner.directory('state'), encoding: 'utf8' });
       await using next = await restored(runner);
       const { output } = await next.runTurn(check);
-      const bits = (text: string) => text.replace(/^4711|^1777/gm, (mode) => mode.slice(1)).replace(/^2$/m, '1');
+      const bits = (text: string) => text.replace(/^4711|^1777/gm, (mode) => mode.slice(1));
       assert.equal(output, bits(before));
       execFileSync('rm', ['-rf', next.directory('state')]);
     });
@@ -145,7 +145,7 @@ describe('a hostile state directory', () => {
       'a tree deeper than a path may be',
       python("for i in range(1100): os.mkdir('dddd'); os.chdir('dddd')\nopen('f','w')"),
       'StateNotStored',
-      /ENAMETOOLONG/,
+      /the path "dddd\/.* has \d+ bytes; at most 3072 can be stored/,
     ],
     [
       'a link in its own place',

@@ -30,13 +30,13 @@ export const artifactBugs: readonly Bug[] = [
         file: 'controller/link/inbox.ts',
         find: '    for (const seq of [...this.#frames.keys()]) if (seq <= through) this.#frames.delete(seq);',
         replace:
-          "    for (const [seq, { kind }] of [...this.#frames]) if (seq <= through && kind !== 'artifacts') this.#frames.delete(seq);",
+          "    for (const [seq, { frame }] of [...this.#frames]) if (seq <= through && frame.kind !== 'artifacts') this.#frames.delete(seq);",
       },
       {
         file: 'controller/link/inbox.ts',
-        find: 'artifactsSeq === undefined ? undefined : this.#frames.get(artifactsSeq);',
+        find: 'artifactsSeq === undefined ? undefined : this.#frames.get(artifactsSeq)?.frame;',
         replace:
-          "artifactsSeq === undefined ? undefined : [...this.#frames.values()].find(({ kind }) => kind === 'artifacts');",
+          "artifactsSeq === undefined ? undefined : [...this.#frames.values()].find(({ frame }) => frame.kind === 'artifacts')?.frame;",
       },
     ],
   },

@@ -25,7 +25,7 @@ async function reconciles(happens: (own: VirtualClock) => void) {
   let offBy: number | undefined;
   const effects = {
     clock,
-    ledger: { leave() {} },
+    ledger: { leave() {}, groups: { leave() {} } },
     caches: {
       session: () => undefined,
       turnsNaming() {

@@ -80,7 +80,7 @@ export const eventExamples: { [T in EventType]: { id: string; told: Extract<Told
     },
   },
   agent: {
-    id: '1204.1214.1.3.7f0c6f4e',
+    id: '1204.1214.1.3.7f0c6f4e.1767268805127000000.4',
     told: {
       type: 'agent',
       data: {
@@ -91,7 +91,10 @@ export const eventExamples: { [T in EventType]: { id: string; told: Extract<Told
       },
     },
   },
-  log: { id: '1204.1214.1.3.7f0c6f4e', told: { type: 'log', data: { session: 'notes', text: 'reading 12 files' } } },
+  log: {
+    id: '1204.1214.1.3.7f0c6f4e.1767268806004000000.1',
+    told: { type: 'log', data: { session: 'notes', text: 'reading 12 files' } },
+  },
   dropped: { id: '1204.1214.1.9.7f0c6f4e', told: { type: 'dropped', data: { session: 'notes', events: 6 } } },
   deleted: {
     id: '1204.1219.1.9.7f0c6f4e',

@@ -100,7 +100,7 @@ export class SharedLog {
 
   #keeps(start: LogStart, { place }: Cursor): boolean {
     if (!isLater(this.#left, place)) return true;
-    if ('sinceTime' in start) return false;
+    if ('sinceTime' in start || start.line) return false;
     for (const { line } of this.#lines.values()) if (line.event) return line.event.seq <= start.seq;
     return false;
   }
@@ -189,7 +189,8 @@ class Cursor {
 
   constructor(start: LogStart) {
     const instant = 'sinceTime' in start ? instantOf(start.sinceTime) : undefined;
-    this.place = instant === undefined ? BEFORE_ALL : { newest: instant - 1n, line: Number.MAX_SAFE_INTEGER };
+    const line = 'seq' in start ? start.line : undefined;
+    this.place = instant === undefined ? (line ?? BEFORE_ALL) : { newest: instant - 1n, line: Number.MAX_SAFE_INTEGER };
     this.#isNumbered = 'seq' in start;
   }
 

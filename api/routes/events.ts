@@ -24,7 +24,7 @@ export const eventRoutes: Route[] = [
     path: '/v1/namespaces/{namespace}/sessions/{session}/events',
     operationId: 'followEvents',
     summary: 'Everything that happens to a session, live',
-    description: `Server-sent events until the session is deleted. ${RESUMES} Events of the agent are told once, and lines at least once, both as long as the log of the session’s pod has them.`,
+    description: `Server-sent events until the session is deleted. ${RESUMES} Events of the agent and lines are told once after the id of the one before, as long as the log of the session’s pod has them; a line that comes in parts is told again from its beginning.`,
     rights: [
       { verb: 'get', resource: 'sessions', nameParam: 'session' },
       { verb: 'list', resource: 'turns' },
@@ -38,7 +38,8 @@ export const eventRoutes: Route[] = [
       const from = placeOf(lastEventId, parseSessionCursor, '1204.1207.3.17.7f0c6f4e');
       const { metadata, spec } = await api.get(sessions, { namespace, name }, { signal });
       const states = await watched.follow(namespace, signal);
-      const options = { namespace, name, uid: metadata.uid, from, logs: logs !== 'false', signal };
+      const { uid, resourceVersion } = metadata;
+      const options = { namespace, name, uid, resourceVersion, from, logs: logs !== 'false', signal };
       const events = sessionEvents({ clock, states, read: shared.readFrom(shownLogs(api, spec)) }, options);
       return answer(asEventStream(events, clock, signal));
     },

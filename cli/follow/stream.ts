@@ -8,13 +8,16 @@ import type { KubeCluster } from '../cluster.ts';
 
 /** Yields what happens to the session until it is deleted or the signal aborts. */
 export async function* followSession(
-  { metadata: { name, uid } }: StoredSession,
+  { metadata: { name, uid, resourceVersion } }: StoredSession,
   { api, namespace }: KubeCluster,
   cli: Cli,
   { logs, signal }: { logs: boolean; signal: AbortSignal },
 ): AsyncGenerator<Placed> {
   yield* withStates({ api, namespace, session: name }, cli, (states) =>
-    sessionEvents({ clock: cli.clock, states, read: ownLines(api, cli.clock) }, { namespace, name, uid, logs, signal }),
+    sessionEvents(
+      { clock: cli.clock, states, read: ownLines(api, cli.clock) },
+      { namespace, name, uid, resourceVersion, logs, signal },
+    ),
   );
 }
 

@@ -1,5 +1,6 @@
 /** Places in a stream of events, from which it can go on. */
 import { compareVersions } from '../kube/resource-version.ts';
+import type { LinePlace } from '../pod-log/position.ts';
 
 /** Newest versions of sessions and turns that were told; '0' before the first. */
 export interface StateCursor {
@@ -11,6 +12,8 @@ export interface StateCursor {
 export interface EventPlace {
   incarnation: number;
   seq: number;
+  /** Place in the pod's log of the last line that was told, an event or text. Absent: before the first, or not known. */
+  line?: LinePlace | undefined;
 }
 
 /** Place in the stream of a session. */
@@ -25,9 +28,13 @@ export interface SessionCursor {
 const UID_CHARS = 8;
 
 const NUMBER = String.raw`(0|[1-9]\d{0,18})`;
+/** Fields that a newer version has added to the places of a session's stream. */
+const UNKNOWN = String.raw`(?:\.[\w-]{1,32}){0,8}`;
 const STATES = new RegExp(`^${NUMBER}\\.${NUMBER}$`);
+const EVENT = String.raw`(0|[1-9]\d{0,8})\.(0|[1-9]\d{0,14})`;
+const LINE = String.raw`(0|[1-9]\d{0,19})\.(0|[1-9]\d{0,14})`;
 const SESSION = new RegExp(
-  `^${NUMBER}\\.${NUMBER}\\.(0|[1-9]\\d{0,8})\\.(0|[1-9]\\d{0,14})(?:\\.([\\w-]{1,${UID_CHARS}}))?$`,
+  `^${NUMBER}\\.${NUMBER}\\.${EVENT}(?:\\.([\\w-]{1,${UID_CHARS}})(?:\\.${LINE})?${UNKNOWN})?$`,
 );
 
 /** Returns the place in the stream of a namespace; undefined for a text that is none. */
@@ -38,9 +45,10 @@ export function parseStateCursor(text: string): StateCursor | undefined {
 
 /** Returns the place in the stream of a session; undefined for a text that is none. */
 export function parseSessionCursor(text: string): SessionCursor | undefined {
-  const [, sessions, turns, incarnation, seq, session] = SESSION.exec(text) ?? [];
+  const [, sessions, turns, incarnation, seq, session, newest, line] = SESSION.exec(text) ?? [];
   if (sessions === undefined || turns === undefined) return undefined;
-  const place = { incarnation: Number(incarnation), seq: Number(seq) };
+  const place: EventPlace = { incarnation: Number(incarnation), seq: Number(seq) };
+  if (newest !== undefined) place.line = { newest: BigInt(newest), line: Number(line) };
   return { states: { sessions, turns }, place, ...(session === undefined ? {} : { session }) };
 }
 
@@ -49,7 +57,12 @@ export function formatStateCursor({ sessions, turns }: StateCursor): string {
 }
 
 export function formatSessionCursor({ states, place, session }: SessionCursor): string {
-  const parts = [formatStateCursor(states), place.incarnation, place.seq, ...(session === undefined ? [] : [session])];
+  const parts: unknown[] = [formatStateCursor(states), place.incarnation, place.seq];
+  if (session !== undefined) {
+    parts.push(session);
+    // Of a line that is told in parts, the stream goes on at its beginning: readers part it at different places.
+    if (place.line && place.line.newest >= 0n) parts.push(place.line.newest, Math.floor(place.line.line));
+  }
   return parts.join('.');
 }
 

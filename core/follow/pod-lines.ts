@@ -2,6 +2,7 @@
 import type { EventLine } from '../pod-log/agent-events.ts';
 import { type LogLine, podLogLines } from '../pod-log/lines.ts';
 import { findPod, type LogApi, type NamedPod } from '../pod-log/open.ts';
+import { isLater, type LinePlace, timeBefore } from '../pod-log/position.ts';
 import type { Clock } from '../runtime.ts';
 import type { EventPlace } from './cursor.ts';
 import { TimedIterator } from './timed-iterator.ts';
@@ -15,8 +16,11 @@ const QUIET_MS = 2_000;
 const MAX_HELD = 256 * 1024;
 const LINE_CHARS = 100;
 
-/** Where the lines of a pod begin: at a time, RFC 3339, or at the event of that number, or before; 0 for all lines. */
-export type LogStart = { sinceTime: string } | { seq: number };
+/**
+ * Where the lines of a pod begin: at a time, RFC 3339; or after the line at that place; or, where none is known, at the event
+ * of that number or before, 0 for all lines.
+ */
+export type LogStart = { sinceTime: string } | { seq: number; line?: LinePlace | undefined };
 
 /**
  * Reads the lines of a pod's log live, from there or from an earlier line on, until the pod is gone. There are none while the
@@ -29,7 +33,7 @@ export function ownLines(api: LogApi, clock: Clock): ReadLines {
   return async function* (named, start, signal) {
     const pod = await findPod(api, named, signal);
     if (!pod) return;
-    const sinceTime = 'sinceTime' in start ? start.sinceTime : undefined;
+    const sinceTime = 'sinceTime' in start ? start.sinceTime : start.line && timeBefore(start.line);
     for await (const lines of podLogLines(api, clock, pod, { sinceTime, follow: true, signal })) yield* lines;
   };
 }
@@ -51,29 +55,37 @@ export interface PodLinesOptions {
 
 /**
  * Yields every event after `from`, and the printed lines after it. `states` yields the session after each of its changes.
- * Events are numbered by the runner of their pod and come once; lines can come again when the stream goes on at a place.
+ * What is later in the log than the place is new, whatever number it has: a runner of an earlier release does not keep its
+ * agent from printing an event of any number. Numbers decide where no line of the place is known.
  */
 export async function* podLines(
   read: ReadLines,
   states: AsyncIterable<SessionView>,
   { clock, namespace, from, sinceTime, signal }: PodLinesOptions,
 ): AsyncGenerator<PodLine> {
-  let place = from;
+  /** Number of the last event that was told. Undefined: not known, as the stream began among the lines of a pod. */
+  let seq = from?.line && from.seq === 0 ? undefined : from?.seq;
+  /** Place of the last line that was told in the log of the present pod. */
+  let at = from?.line;
   let since = from ? undefined : sinceTime;
   let last: number | undefined;
   for await (const { metadata, podName, incarnation = 0 } of states) {
     // The pod's name is written before the pod is created or claimed, and the session changes again after that.
     if (!podName || incarnation === last) continue;
     // Each pod numbers its events from 1. A place in none of the session's pods says nothing.
-    if ((place || last !== undefined) && place?.incarnation !== incarnation) place = { incarnation, seq: 0 };
+    if ((last ?? from?.incarnation ?? incarnation) !== incarnation) [seq, at] = [0, undefined];
+    const here = (): EventPlace => ({ incarnation, seq: seq ?? 0, line: at });
     /** True while the place has not been met: the lines were told, unless the log does not have its event any more. */
-    let isBefore = (place?.seq ?? 0) > 0;
+    let isBefore = !at && (seq ?? 0) > 0;
     const held = new HeldText();
     const tellHeld = () =>
-      held.take().map((text) => ({ kind: 'text' as const, text, place: place ?? { incarnation, seq: 0 } }));
+      held.take().map((line) => {
+        at = line.at;
+        return { kind: 'text' as const, text: line.text, place: here() };
+      });
     /** Lines that are stamped later, nanoseconds since the epoch, were printed after the event of the place was told. */
     const surelyNew = BigInt(clock.now() + SKEW_MS) * 1_000_000n;
-    const start = since === undefined ? { seq: place?.seq ?? 0 } : { sinceTime: since };
+    const start = since === undefined ? { seq: seq ?? 0, line: at } : { sinceTime: since };
     const pod = { namespace, name: podName, session: metadata.uid, incarnation };
     const lines = new TimedIterator(read(pod, start, signal)[Symbol.asyncIterator](), clock);
     try {
@@ -82,21 +94,26 @@ export async function* podLines(
         if (next?.done) break;
         const line = next?.value;
         [last, since] = [incarnation, undefined];
+        const isTold = line && at && !isLater(line.place, at);
         if (line?.event) {
           const { event } = line;
-          const told = place?.seq ?? event.seq - 1;
+          const told = seq ?? event.seq - 1;
           isBefore &&= event.seq < told;
-          if (event.seq <= told) {
+          // A line can seem to be earlier after a rotation of the log, but not the event that is next.
+          const isKnown = at ? isTold && event.seq !== told + 1 : event.seq <= told && line.place.newest <= surelyNew;
+          if (isKnown) {
             held.take();
             continue;
           }
           yield* tellHeld();
           const events = event.seq - told - 1;
-          if (events > 0) yield { kind: 'dropped', events, place: { incarnation, seq: event.seq - 1 } };
-          place = { incarnation, seq: event.seq };
-          yield { kind: 'event', event, place };
-        } else {
-          if (line) held.push(line.text);
+          seq = event.seq - 1;
+          if (events > 0) yield { kind: 'dropped', events, place: here() };
+          seq = event.seq;
+          if (!isTold) at = line.place;
+          yield { kind: 'event', event, place: here() };
+        } else if (!isTold) {
+          if (line) held.push(line.text, line.place);
           if (!line || line.place.newest > surelyNew) isBefore = false;
           if (!isBefore) yield* tellHeld();
         }
@@ -108,22 +125,23 @@ export async function* podLines(
   }
 }
 
-/** The newest of the lines for which it is not known yet whether they were told. */
+/** The newest of the lines for which it is not known yet whether they were told, with their places. */
 class HeldText {
-  #lines: string[] = [];
+  #lines: { text: string; at: LinePlace }[] = [];
   #chars = 0;
 
   get isEmpty(): boolean {
     return this.#lines.length === 0;
   }
 
-  push(text: string): void {
-    this.#lines.push(text);
+  push(text: string, at: LinePlace): void {
+    // Of a line that comes in parts all parts are later than what was told before.
+    this.#lines.push({ text, at: { ...at, line: Math.floor(at.line) } });
     this.#chars += LINE_CHARS + text.length;
-    while (this.#chars > MAX_HELD) this.#chars -= LINE_CHARS + (this.#lines.shift() as string).length;
+    while (this.#chars > MAX_HELD) this.#chars -= LINE_CHARS + (this.#lines.shift() as { text: string }).text.length;
   }
 
-  take(): string[] {
+  take(): { text: string; at: LinePlace }[] {
     const lines = this.#lines;
     [this.#lines, this.#chars] = [[], 0];
     return lines;

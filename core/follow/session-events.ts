@@ -27,6 +27,8 @@ export interface SessionEventsOptions {
   name: string;
   /** UID of the session: the stream ends when that one is deleted. */
   uid: string;
+  /** The resourceVersion with which the session was read; default: not known. */
+  resourceVersion?: string | undefined;
   /** Place after which the stream goes on. Default: the present states, then what happens. */
   from?: SessionCursor | undefined;
   /** Printed lines are told, too. */
@@ -37,9 +39,9 @@ export interface SessionEventsOptions {
 /** Yields everything that happens to a session until it is deleted or the signal aborts. */
 export async function* sessionEvents(
   { clock, states, read }: { clock: Clock; states: States; read: ReadLines },
-  { namespace, name, uid, from, logs, signal }: SessionEventsOptions,
+  { namespace, name, uid, resourceVersion, from, logs, signal }: SessionEventsOptions,
 ): AsyncGenerator<Placed> {
-  const view = await states.find(name, uid, signal);
+  const view = await states.find(name, uid, resourceVersion, signal);
   const session = sessionOfUid(uid);
   const start = from && (await startOf(from, session, states, signal));
   let cursor = start?.states ?? BEGINNING.states;

@@ -4,6 +4,7 @@ import type { KubeApi } from '../kube/types.ts';
 import { type Session, sessions, type Turn, turns } from '../resources/kinds.ts';
 import { isTerminal } from '../resources/turn-phases.ts';
 import type { Clock, Logger, Random } from '../runtime.ts';
+import { CatchUp } from './catch-up.ts';
 import { isAfter, type StateCursor } from './cursor.ts';
 import { type SessionView, type TurnView, viewSession, viewTurn } from './views.ts';
 
@@ -27,6 +28,9 @@ export interface StatesOptions {
   session?: string;
 }
 
+/** Time for which a watch is waited for that lags behind a live read, milliseconds. */
+const LAG_MS = 1_000;
+
 const START: StateCursor = { sessions: '0', turns: '0' };
 
 /** Sessions and turns of a namespace, kept by one watch each, for any number of followers. */
@@ -35,9 +39,13 @@ export class States {
   readonly #turns: Informer<Turn, TurnView>;
   readonly #namespace: string;
   readonly #followers = new Set<Pending>();
+  readonly #clock: Clock;
+  readonly #catchUp: CatchUp;
+  readonly #stopped = new AbortController();
 
   constructor({ namespace, session, ...surroundings }: StatesOptions) {
     this.#namespace = namespace;
+    this.#clock = surroundings.clock;
     const common = { ...surroundings, namespaces: [namespace] };
     this.#sessions = new Informer<Session, SessionView>({
       ...common,
@@ -54,6 +62,9 @@ export class States {
       transform: viewTurn,
       unreadable: ({ metadata }) => ({ metadata, session: '', phase: 'Queued', status: {} }),
     });
+    this.#catchUp = new CatchUp(surroundings.clock, () =>
+      Promise.all([this.#sessions.relist(this.#stopped.signal), this.#turns.relist(this.#stopped.signal)]),
+    );
     const tell = (change: Change) => {
       for (const pending of this.#followers) pending.add(change);
     };
@@ -72,6 +83,8 @@ export class States {
   }
 
   async stop(): Promise<void> {
+    this.#catchUp.stop();
+    this.#stopped.abort(new Error('nobody follows the namespace'));
     await Promise.all([this.#sessions.stop(), this.#turns.stop()]);
   }
 
@@ -90,16 +103,46 @@ export class States {
     if (closed) throw closed;
   }
 
-  /** Resolves to the session of this name and UID; undefined if it does not exist any more. */
-  async find(name: string, uid: string, signal: AbortSignal): Promise<SessionView | undefined> {
+  /**
+   * Resolves to the session of this name and UID; undefined if it does not exist any more. `version`: the resourceVersion
+   * with which it was read; default: not known.
+   */
+  async find(
+    name: string,
+    uid: string,
+    version: string | undefined,
+    signal: AbortSignal,
+  ): Promise<SessionView | undefined> {
     await this.synced(signal);
     const known = () => {
       const view = this.#sessions.get(this.#namespace, name);
       return view?.metadata.uid === uid ? view : undefined;
     };
     // The watch may lag behind its creation, and so know none of the name or one that was deleted before.
-    if (!known()) await this.#sessions.relist(signal);
+    const isBehind = () => !known() && (version === undefined || isAfter(version, this.#position().sessions));
+    if (version !== undefined) await this.#changesWhile(isBehind, name, signal);
+    if (isBehind()) await this.#catchUp.again(signal);
     return known();
+  }
+
+  /** Resolves once no more change of the session is needed, or none has come for a while. */
+  async #changesWhile(isNeeded: () => boolean, session: string, signal: AbortSignal): Promise<void> {
+    if (!isNeeded()) return;
+    const pending = new Pending(session);
+    const patience = new AbortController();
+    const cancel = this.#clock.setTimer(LAG_MS, () => patience.abort());
+    this.#followers.add(pending);
+    try {
+      while (isNeeded()) {
+        await pending.arrival(AbortSignal.any([signal, patience.signal]));
+        pending.take();
+      }
+    } catch (error) {
+      if (!patience.signal.aborted || signal.aborted) throw error;
+    } finally {
+      cancel();
+      this.#followers.delete(pending);
+    }
   }
 
   /** The turn that the session's agent works on. */
@@ -117,7 +160,7 @@ export class States {
       return isAfter(place.sessions, sessions) || isAfter(place.turns, turns);
     };
     // Another replica's watches can be ahead of these.
-    if (isAhead()) await Promise.all([this.#sessions.relist(signal), this.#turns.relist(signal)]);
+    if (isAhead()) await this.#catchUp.again(signal);
     return !isAhead();
   }
 

@@ -180,7 +180,7 @@ answer(None)
     await api.cluster.until('again', 'suspended', ({ status }) => status?.podName === undefined);
     await api.cluster.turn('again', 'again-2', 1);
     await eventually(() => next.has('again-2 0'), { what: 'one of the next incarnation' });
-    assert.match(next.text, /^id: \d+\.\d+\.2\.1\.\w{8}\nevent: agent$/m);
+    assert.match(next.text, /^id: \d+\.\d+\.2\.1\.\w{8}\.\d+\.\d+\nevent: agent$/m);
     await end('again-2');
   });
 

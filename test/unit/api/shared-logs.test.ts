@@ -293,6 +293,35 @@ describe('the log of a pod that many follow', () => {
     await logs.stop();
   });
 
+  test('is told on after a line, of those that are kept and of others', async () => {
+    const { pods, logs } = setUp();
+    const print = (from: number, to: number) => {
+      for (const i of numbers(from, to)) pods.write('pod', i * 1_000, `line ${i}\n`);
+      return settled();
+    };
+    const texts = ({ lines }: Reader) => lines.map((line) => (line.kind === 'text' ? line.text : line.kind));
+    await print(1, 3);
+    const first = new Reader(logs, all);
+    await first.read();
+    await first.close();
+    await print(4, 5);
+    const place = first.lines.at(-1)?.place as EventPlace;
+    const again = new Reader(logs, place);
+    await again.read();
+    assert.deepEqual(texts(again), ['line 4', 'line 5']);
+    await again.close();
+    await print(6, 60);
+    const late = new Reader(logs, place);
+    await late.read();
+    assert.deepEqual(
+      texts(late),
+      numbers(4, 60).map((i) => `line ${i}`),
+    );
+    assert.ok(pods.asked.includes('pod so far'), 'some are not kept any more');
+    await late.close();
+    await logs.stop();
+  });
+
   test('is read for a minute after the last follower has gone, and by as many streams as there may be followers', async () => {
     const { pods, logs, tell } = setUp({ most: 3 });
     const follow = async (pod: string) => {

@@ -39,6 +39,10 @@ describe('a place in a stream', () => {
     for (const [cursor, text] of [
       [ofAny, '12.0.3.17'],
       [{ ...ofAny, session: '7f0c6f4e' }, '12.0.3.17.7f0c6f4e'],
+      [
+        { states, place: { ...ofAny.place, line: { newest: 1767225601000000000n, line: 2 } }, session: '7f0c6f4e' },
+        '12.0.3.17.7f0c6f4e.1767225601000000000.2',
+      ],
     ] as const) {
       assert.equal(formatSessionCursor(cursor), text);
       assert.deepEqual(parseSessionCursor(text), cursor);
@@ -49,7 +53,6 @@ describe('a place in a stream', () => {
       '1.2.3',
       '1.2.3.4.',
       '1.2.3.4.7f0c6f4e0',
-      '1.2.3.4.5.6',
       '01.2.3.4',
       '-1.2.3.4',
       '1.2.3.4 ',
@@ -59,6 +62,13 @@ describe('a place in a stream', () => {
       assert.equal(parseSessionCursor(text), undefined, text);
     }
   });
+});
+
+test('a place has fields of a newer version left out', () => {
+  const [known, newer] = ['12.0.3.17.7f0c6f4e.1767225601000000000.2', '12.0.3.17.7f0c6f4e.1767225601000000000.2.new.7'];
+  assert.deepEqual(parseSessionCursor(newer), parseSessionCursor(known));
+  assert.deepEqual(parseSessionCursor('12.0.3.17.7f0c6f4e.x'), parseSessionCursor('12.0.3.17.7f0c6f4e'));
+  assert.equal(parseStateCursor('12.0.3.17'), undefined, 'a place of a session is none of its namespace');
 });
 
 describe('the state of a turn', () => {
@@ -264,6 +274,79 @@ describe('the lines of a session’s pods', () => {
     assert.deepEqual(await toldOfOneName(pods.slice(1), [1, 2]), [], 'nor is a pod read that is not claimed yet');
   });
 
+  /** A log of these lines, a millisecond apart, and what is told of it from a place on: texts, and numbers of events. */
+  async function toldFrom(log: string[], from?: EventPlace, sinceTime = ''): Promise<[string | number, EventPlace][]> {
+    const stamped = log.map((line, i) => `2026-01-01T00:00:00.${String(i).padStart(3, '0')}000000Z ${line}\n`).join('');
+    let isRead = false;
+    const api = {
+      get: async () => podOf('u', 1, 'a'),
+      podLog: async function* () {
+        if (isRead) throw new ApiError({ code: 404, reason: 'NotFound', message: 'gone', details: { kind: 'pods' } });
+        isRead = true;
+        yield Buffer.from(stamped);
+      },
+    } as unknown as KubeApi;
+    const states = (async function* () {
+      yield {
+        metadata: { name: 's', uid: 'u', resourceVersion: '1' },
+        phase: 'Ready' as const,
+        podName: 'p',
+        incarnation: 1,
+      };
+    })();
+    const clock = new VirtualClock();
+    const told: [string | number, EventPlace][] = [];
+    const reading = (async () => {
+      const options = { clock, namespace: 'ns', from, sinceTime, signal: new AbortController().signal };
+      for await (const line of podLines(ownLines(api, clock), states, options)) {
+        if (line.kind === 'dropped') told.push([`${line.events} dropped`, line.place]);
+        else told.push([line.kind === 'text' ? line.text : line.event.seq, line.place]);
+      }
+    })();
+    for (let i = 0; i < 10; i++) await clock.advance(1_000);
+    await reading;
+    return told;
+  }
+  const said = (seq: number) => event(seq).trimEnd();
+
+  test('are told once each, wherever the stream goes on after one of them', async () => {
+    const log = ['one', said(1), 'two', 'three', said(2), 'four'];
+    const all = await toldFrom(log, { incarnation: 1, seq: 0 });
+    assert.deepEqual(
+      all.map(([what]) => what),
+      ['one', 1, 'two', 'three', 2, 'four'],
+    );
+    for (const [i, [, place]] of all.entries()) {
+      const rest = await toldFrom(log, place);
+      assert.deepEqual(rest, all.slice(i + 1), `after ${i}`);
+    }
+  });
+
+  test('are told after a line before which no event was told, and no event counts as lost', async () => {
+    const log = ['one', said(5), 'two'];
+    const [[, place] = []] = await toldFrom(log, undefined, '2026-01-01T00:00:00.000Z');
+    assert.equal(place?.seq, 0);
+    assert.deepEqual(
+      (await toldFrom(log, place)).map(([what]) => what),
+      [5, 'two'],
+    );
+  });
+
+  test('are told after an event of a number that its pod has not reached, as an agent could forge it earlier', async () => {
+    const log = ['one', said(1), said(900_719), 'two', said(2), said(3)];
+    const all = await toldFrom(log, { incarnation: 1, seq: 0 });
+    assert.deepEqual(
+      all.map(([what]) => what),
+      ['one', 1, '900717 dropped', 900_719, 'two', 2, 3],
+    );
+    const forged = all.find(([what]) => what === 900_719);
+    assert.deepEqual(
+      (await toldFrom(log, forged?.[1])).map(([what]) => what),
+      ['two', 2, 3],
+      'nor does its place hide what follows',
+    );
+  });
+
   test('are all told from a place in a pod that the session has not had', async () => {
     assert.deepEqual(await told([`one\n${event(1)}`], { incarnation: 7, seq: 9 }), ['1.0 one', '1.1 event']);
   });
@@ -302,6 +385,90 @@ describe('the states of a namespace', () => {
     assert.deepEqual(await from('10', 1), ['a 20']);
     assert.deepEqual(await from('99', 3), ['c 9', 'b 10', 'a 20'], 'a place that the server has not reached');
     assert.deepEqual(await from(undefined, 2), ['b 10', 'a 20'], 'turns that have ended are left out at the beginning');
+    await states.stop();
+  });
+});
+
+describe('the watches of a namespace', () => {
+  const metadata = { namespace: 'ns', name: 'notes', uid: 'u', resourceVersion: '12' };
+  const session = { metadata, spec: {}, status: {} };
+
+  /** States of a namespace without sessions, with the number of lists of sessions so far and what its watch tells. */
+  async function aNamespace() {
+    const clock = new VirtualClock();
+    let lists = 0;
+    const listed: object[] = [];
+    const events: object[] = [];
+    let wake = () => {};
+    const api = {
+      list: async ({ plural }: { plural: string }) => {
+        if (plural === 'sessions') lists += 1;
+        return { items: plural === 'sessions' ? listed : [], metadata: { resourceVersion: '10' } };
+      },
+      watch: async function* ({ plural }: { plural: string }, { signal }: { signal: AbortSignal }) {
+        for (;;) {
+          if (plural === 'sessions') yield* events.splice(0);
+          await new Promise<void>((resolve, reject) => {
+            if (plural === 'sessions') wake = resolve;
+            signal.addEventListener('abort', () => reject(signal.reason), { once: true });
+          });
+        }
+      },
+    } as unknown as KubeApi;
+    const states = new States({ api, clock, random: systemRandom, log: silentLogger, namespace: 'ns' });
+    const { signal } = new AbortController();
+    await states.synced(signal);
+    const tell = async (event: object) => {
+      events.push(event);
+      wake();
+      await settled();
+    };
+    return { clock, states, signal, tell, listed, lists: () => lists };
+  }
+
+  test('begin anew at most once a second for places that the server has not reached, however many ask', async () => {
+    const { clock, states, signal, lists } = await aNamespace();
+    assert.equal(lists(), 1);
+    const ahead = { sessions: '99', turns: '0' };
+    const ask = (count: number) => Promise.all(Array.from({ length: count }, () => states.hasReached(ahead, signal)));
+    assert.deepEqual(new Set(await ask(50)), new Set([false]));
+    assert.equal(lists(), 2, 'one for all of them');
+    const second = ask(50);
+    for (let ms = 0; ms < 900; ms += 100) await clock.advance(100);
+    const third = ask(50);
+    assert.equal(lists(), 2);
+    await clock.advance(100);
+    assert.deepEqual(new Set([...(await second), ...(await third)]), new Set([false]));
+    assert.equal(lists(), 3);
+    await states.stop();
+    assert.equal(clock.pending, 0);
+  });
+
+  test('are waited for while they lag behind the read of a session, and not begun anew', async () => {
+    const { clock, states, signal, tell, lists } = await aNamespace();
+    const found = states.find('notes', 'u', '12', signal);
+    await clock.advance(500);
+    await tell({ type: 'ADDED', object: session });
+    assert.equal((await found)?.metadata.uid, 'u');
+    assert.equal(
+      await states.find('gone', 'v', '11', signal),
+      undefined,
+      'it was deleted before the watch came so far',
+    );
+    assert.equal(lists(), 1);
+    await states.stop();
+    assert.equal(clock.pending, 0);
+  });
+
+  test('begin anew where they lag for a second', async () => {
+    const { clock, states, signal, listed, lists } = await aNamespace();
+    listed.push(session);
+    const found = states.find('notes', 'u', '12', signal);
+    await clock.advance(900);
+    assert.equal(lists(), 1);
+    await clock.advance(100);
+    assert.equal((await found)?.metadata.uid, 'u');
+    assert.equal(lists(), 2);
     await states.stop();
   });
 });
@@ -387,9 +554,9 @@ describe('the stream of a session', () => {
   });
 
   test('has all that the agent said where the place is that of an earlier session of the name', async () => {
-    assert.deepEqual(await firstFrom('bbbbbbbb'), [1, '20.9.1.1.aaaaaaaa']);
-    assert.deepEqual(await firstFrom('aaaaaaaa'), [6, '20.9.1.6.aaaaaaaa']);
-    assert.deepEqual(await firstFrom(), [6, '20.9.1.6.aaaaaaaa'], 'an id without a session');
+    assert.deepEqual(await firstFrom('bbbbbbbb'), [1, '20.9.1.1.aaaaaaaa.1767225601000000000.1']);
+    assert.deepEqual(await firstFrom('aaaaaaaa'), [6, '20.9.1.6.aaaaaaaa.1767225606000000000.1']);
+    assert.deepEqual(await firstFrom(), [6, '20.9.1.6.aaaaaaaa.1767225606000000000.1'], 'an id without a session');
   });
 });
 

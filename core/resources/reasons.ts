@@ -28,8 +28,9 @@ export const reasons = {
   Running: 'A turn runs.',
   Suspending: 'The pod is about to be given up; its state is stored first.',
   Preempted:
-    'The session’s running slot went to one that waited for it; its state is stored and its next turn wakes it.',
-  Suspended: 'The session has no pod; its state is stored and its next turn wakes it.',
+    'The session’s running slot went to one that waited for it. Its state directory is stored, its volume is kept if it has one; its other files and its processes are gone. Its next turn wakes it.',
+  Suspended:
+    'The session has no pod. Its state directory is stored, its volume is kept if it has one; its other files and its processes are gone. Its next turn wakes it.',
   Terminating: 'The session is being deleted.',
 
   // Session: events

@@ -44,7 +44,7 @@ export class ShellDriver implements Driver {
       remakeDirectories(directories);
       checkWorkingDirectory(base);
       const input = shellInput(request.turn.input, base);
-      return await this.#execute(await this.#plan(input, request), input.merge, hooks);
+      return await this.#execute(await this.#plan(input, request), input.merge, request.restored, hooks);
     } catch (error) {
       return failedBy(error, this.#secrets);
     }
@@ -94,7 +94,12 @@ export class ShellDriver implements Driver {
     return (await family.exited).code === 0;
   }
 
-  async #execute({ shell, ...plan }: ShellPlan, merge: boolean, hooks: TurnHooks): Promise<Completion> {
+  async #execute(
+    { shell, ...plan }: ShellPlan,
+    merge: boolean,
+    restored: TurnRequest['restored'],
+    hooks: TurnHooks,
+  ): Promise<Completion> {
     if (hooks.signal.aborted) {
       const { outcome, error } = hooks.signal.reason as StopReason;
       return { outcome, error, leftRunning: [] };
@@ -130,7 +135,8 @@ export class ShellDriver implements Driver {
     return {
       outcome: stopped?.outcome ?? 'Succeeded',
       ...(stopped && { error: stopped.error }),
-      output: { ...textsOf(texts), ...facts, ...truncation(texts) },
+      // A command is not given the request: whoever reads the result learns here that files are gone.
+      output: { ...textsOf(texts), ...facts, ...truncation(texts), ...(restored && { restored }) },
       ...(redactions > 0 && { redactions }),
       ...(exit.code !== null && { exitCode: exit.code }),
       ...(exit.signal !== null && { signal: exit.signal }),

@@ -51,10 +51,12 @@ export class ToolsDriver implements Driver {
     this.#redactions = 0;
     try {
       const input = toolInput(request.turn.input);
-      if ('list' in input) return succeeded({ tools: this.#list(input.list) });
+      // Whoever reads the result learns here that files are gone, not the tools alone.
+      const restored = request.restored && { restored: request.restored };
+      if ('list' in input) return succeeded({ tools: this.#list(input.list), ...restored });
       const results = await this.#callAll(input.calls, request, hooks);
       hooks.collecting();
-      const output = input.one ? results[0] : { results };
+      const output = { ...(input.one ? results[0] : { results }), ...restored };
       const redactions = this.#redactions > 0 && { redactions: this.#redactions };
       if (!hooks.signal.aborted) return { ...succeeded(output), ...redactions };
       const { outcome, error } = hooks.signal.reason as StopReason;

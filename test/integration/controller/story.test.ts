@@ -78,7 +78,7 @@ describe('kubectl', () => {
       `Normal AwaitingApproval: Turn notes-1 asks (request ${id}): Go on?`,
       `Normal PodCreated: Created pod ${pod(1)}: incarnation 1.`,
       `Normal PodCreated: Created pod ${pod(2)}: incarnation 2, for turn notes-1.`,
-      'Normal Suspended: The session has no pod; its state is stored and its next turn wakes it. Nothing had happened for timeouts.idle (1s).',
+      'Normal Suspended: The session has no pod. Its state directory is stored, its volume is kept if it has one; its other files and its processes are gone. Its next turn wakes it. Nothing had happened for timeouts.idle (1s).',
     ]);
   });
 

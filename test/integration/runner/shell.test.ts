@@ -54,6 +54,18 @@ async function run(runner: RunnerHarness, command: string, more: object = {}): P
 /** Waits until one of the shell's session is this program: a child begins as another shell. */
 const until = (command: string) => `until pgrep -s 0 -xf "${command}" >/dev/null; do :; done`;
 
+describe('the first result of a new pod', () => {
+  const restored = { workspaceReset: true, note: 'The files are gone.' };
+
+  test('says what was kept, and no later one does', async () => {
+    await using runner = await bound({ bind: { restored } });
+    const first = await runner.runTurn({ command: 'true' });
+    assert.deepEqual((first.output as { restored?: object }).restored, restored);
+    const second = await runner.runTurn({ command: 'true' });
+    assert.ok(!Object.hasOwn(second.output as object, 'restored'));
+  });
+});
+
 describe('a command', () => {
   test('returns its output, exit code, signal and shell, whatever the exit code', async () => {
     await using runner = await bound();

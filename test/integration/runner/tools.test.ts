@@ -380,3 +380,22 @@ socket.once("data", (reply) => { console.log(String(reply)); socket.end(); });'`
     assert.deepEqual(runner.processes(), []);
   });
 });
+
+describe('the first result of a new pod', () => {
+  const restored = { workspaceReset: true, note: 'The files are gone.' };
+
+  test('says what was kept, whatever its form, and no later one does', async () => {
+    await using runner = await tools({ bind: { restored } });
+    const ofTurn = async (input: object) => (await runner.runTurn(input)).output as { restored?: object };
+    assert.deepEqual((await ofTurn({ method: 'list_tools' })).restored, restored);
+    assert.deepEqual((await ofTurn({ calls: [{ tool: 'pid' }, { tool: 'pid', call_id: 'b' }] })).restored, restored);
+    assert.ok(!Object.hasOwn(await ofTurn({ tool: 'pid' }), 'restored'));
+  });
+
+  test('says it in the result of a single call, too', async () => {
+    await using runner = await tools({ bind: { restored } });
+    const { output } = await runner.runTurn({ tool: 'pid' });
+    const { status, restored: told } = output as { status: string; restored?: object };
+    assert.deepEqual([status, told], ['success', restored]);
+  });
+});

@@ -104,6 +104,12 @@ export class Leading {
         const { namespace, name } = refOf(key);
         return this.#pools.changed(namespace, name);
       },
+      onThrottled: ({ key, uid }, pod) => {
+        if (uid === '') return;
+        const { namespace, name } = refOf(key);
+        const message = `Pod ${pod} prints more on its stdout than is read; its output is slowed down.`;
+        this.#notify({ metadata: { namespace, name, uid } }, { type: 'Warning', reason: 'OutputThrottled', message });
+      },
       onLaterEpoch: options.onLaterEpoch,
       refused: options.meter?.refused,
       counters: options.meter?.pods,
@@ -375,7 +381,11 @@ export class Leading {
     return this.#isOpen && areDone.every((isDone) => isDone);
   }
 
-  #notify({ metadata }: Pick<CachedTurn, 'metadata'>, event: EventFacts, kind = 'Session'): void {
+  #notify(
+    { metadata }: { metadata: Pick<CachedTurn['metadata'], 'namespace' | 'name' | 'uid'> },
+    event: EventFacts,
+    kind = 'Session',
+  ): void {
     const { name, namespace, uid } = metadata;
     const subject = { apiVersion: API_GROUP_VERSION, kind, name, namespace, uid };
     this.#options.record(subject, event.type, event.reason, event.message);

@@ -161,6 +161,15 @@ export class ControllerMetrics implements Meter {
         this.inc(pods.waitedForMemory);
       },
     });
+    new Counter({
+      name: 'berth_pod_pauses_total',
+      help: 'Pauses in the reading of session pods that print more on their stdout than runners do.',
+      registers: [registry],
+      collect() {
+        this.reset();
+        this.inc(pods.pauses);
+      },
+    });
   }
 
   #measureInventory(): void {

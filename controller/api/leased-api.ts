@@ -24,7 +24,14 @@ export function leasedApi(api: KubeApi, leftMs: () => number): KubeApi {
         if (leftMs() <= 0) throw new NotLeadingError();
         return stream.write(data);
       };
-      return { write, closeStdin: () => stream.closeStdin(), close: () => stream.close(), closed: stream.closed };
+      return {
+        write,
+        closeStdin: () => stream.closeStdin(),
+        pause: () => stream.pause(),
+        resume: () => stream.resume(),
+        close: () => stream.close(),
+        closed: stream.closed,
+      };
     },
     exec: (ref, options) => api.exec(ref, options),
     create: async (resource, object, options) => api.create(resource, object, leased(options)),

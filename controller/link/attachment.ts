@@ -19,12 +19,12 @@ export interface AttachmentOptions {
   /** Called when a new attach is open; `ready` is asked for next. */
   onOpen(): void;
   /**
-   * Called with each chunk as it comes: the stream is always drained, as a stalled reader would block the container.
+   * Called with each chunk as it comes. The stream is drained unless it is paused, as a stalled reader blocks the container.
    */
   onBytes(chunk: Buffer): void;
   /** Called when an answer has become overdue, the attach has ended, or it begins or ends to wait for its place. */
   onChange(): void;
-  /** Called when the attach has waited this many milliseconds for its place. Nothing could be sent or heard meanwhile. */
+  /** Called when the attach has waited this many milliseconds for its place, or was paused. Nothing could be heard meanwhile. */
   onDelay(ms: number): void;
 }
 
@@ -35,6 +35,8 @@ export interface AttachmentOptions {
 const ANSWER_MS = [5_000, 10_000, 15_000] as const;
 const STABLE_MS = 10_000;
 const NOTABLE_MS = 1_000;
+/** Time of pauses that does not count against the pod: one that has to be paused for longer is to answer all the same. */
+const MAX_FORGIVEN_MS = 60_000;
 
 /** Keeps one pod attached until closed or at rest, writes to it in order, and notices when it does not answer. */
 export class Attachment {
@@ -66,6 +68,9 @@ export class Attachment {
   };
   /** Gives back the place of the present attach on its node. */
   #leave: Leave = () => {};
+  /** Ends the pause of the present attach. */
+  #endPause: (() => void) | undefined;
+  #forgivenMs = 0;
   /** Gives an owed answer its whole time again. */
   #renewAnswer: () => void = () => {};
 
@@ -140,6 +145,29 @@ export class Attachment {
     this.#closed.abort();
     this.#cancelAnswer();
     this.#stream?.close();
+  }
+
+  /** Reads nothing for so many milliseconds, as the pod prints more than is read. */
+  pause(ms: number): void {
+    const stream = this.#stream;
+    if (!stream || this.#endPause) return;
+    const { clock, onDelay } = this.#options;
+    const since = clock.monotonic();
+    stream.pause();
+    const cancelTimer = clock.setTimer(ms, () => {
+      this.#endPause?.();
+      stream.resume();
+    });
+    this.#endPause = () => {
+      cancelTimer();
+      this.#endPause = undefined;
+      const pausedMs = clock.monotonic() - since;
+      this.#forgivenMs += pausedMs;
+      if (this.#forgivenMs > MAX_FORGIVEN_MS) return;
+      if (this.#silence) this.#silence.since += pausedMs;
+      this.#renewAnswer();
+      onDelay(pausedMs);
+    };
   }
 
   /** Closes the attach until there is a text to write. */
@@ -302,6 +330,7 @@ export class Attachment {
       const end = await stream.closed;
       this.#stream = undefined;
       leave();
+      this.#endPause?.();
       this.#cancelAnswer();
       // A broken connection is not the pod's silence; one that this side closed for lack of an answer is.
       if (end.by !== 'local') this.#silence = undefined;

@@ -6,6 +6,7 @@ import { validateFrame } from '../../core/frames/validate.ts';
 import type { KubeApi } from '../../core/kube/types.ts';
 import { type Clock, type Logger, latestTime, type Random } from '../../core/runtime.ts';
 import type { LinkView } from '../world/link-view.ts';
+import { type Allowance, Allowances } from './allowance.ts';
 import type { AttachLimit, Priority } from './attach-limit.ts';
 import { Attachment } from './attachment.ts';
 import { Binding } from './binding.ts';
@@ -60,10 +61,16 @@ export interface LinkOptions {
   logs?: LogReader;
   /** Limit of what is kept of the messages of pods, shared by all links; default: one of its own. */
   held?: HeldBytes;
+  /** What pods may cost, shared by all links; default: the allowance of one. */
+  allowances?: Allowances;
+  /** Called when the pod prints more than is read, once for each episode. */
+  onThrottled?: (() => void) | undefined;
   /** Counters of what pods were kept from, over all pods. */
   counters?: PodCounters | undefined;
 }
 
+/** Time without a pause after which another one is told of. */
+const EPISODE_MS = 600_000;
 /** Messages of a log that are handled before others get on. */
 const MESSAGES_AT_ONCE = 64;
 
@@ -81,6 +88,9 @@ export class Link {
   readonly #resend: Resend;
   readonly #logs: LogReader;
   readonly #holder: Holder;
+  readonly #allowance: Allowance;
+  /** Time of the last pause, monotonic milliseconds. */
+  #throttledAt = Number.NEGATIVE_INFINITY;
   /** Changed only by the functions of view.ts. */
   #view: LinkView;
   #acked = 0;
@@ -111,6 +121,7 @@ export class Link {
 
   constructor(options: LinkOptions) {
     this.#options = options;
+    this.#allowance = (options.allowances ?? new Allowances(options.clock)).open();
     this.#logs = options.logs ?? new LogReader(options.clock);
     this.#session = options.session;
     this.#incarnation = options.incarnation;
@@ -152,7 +163,7 @@ export class Link {
         this.#heartbeat.opened();
         options.silences.update(this.#attachment.node, this, true);
       },
-      onBytes: (chunk) => this.#handle(this.#decoder.push(chunk)),
+      onBytes: (chunk) => this.#read(chunk),
       onChange: () => {
         this.#heartbeat.updateSilence();
         options.onChange();
@@ -261,6 +272,7 @@ export class Link {
     this.#options.silences.update(this.#attachment.node, this, false);
     this.#resend.close();
     this.#holder.close();
+    this.#allowance.close();
     this.#attachment.close();
   }
 
@@ -359,7 +371,10 @@ export class Link {
     const isEnd = after.endedBy(this.#view, through) !== undefined;
     this.#view = after.acknowledged(this.#view, through);
     const number = this.#send('ack', { through });
-    if (isEnd) this.#changeNumber = number;
+    if (isEnd) {
+      this.#changeNumber = number;
+      this.#allowance.restore();
+    }
     if (!this.#view.started) this.#heartbeat.turnEnded();
     this.#change(after.delivered(this.#view, this.#inbox.next()));
     this.#holder.keep(this.#inbox.bytes);
@@ -416,6 +431,29 @@ export class Link {
   }
 
   // -------------------------------------------------------------------------------------------------------- up
+
+  #read(chunk: Buffer): void {
+    this.#handle(this.#decoder.push(chunk));
+    const pauseMs = this.#allowance.spend(this.#decoder.takeSpent());
+    if (pauseMs === 0) return;
+    this.#attachment.pause(pauseMs);
+    this.#throttled();
+  }
+
+  /** Tells of the first pause after a while without any. */
+  #throttled(): void {
+    const { clock, log, pod, counters, onThrottled } = this.#options;
+    const now = clock.monotonic();
+    const isNew = now - this.#throttledAt > EPISODE_MS;
+    this.#throttledAt = now;
+    if (counters) counters.pauses += 1;
+    if (!isNew) return;
+    log.warn(
+      { pod: pod.name, namespace: pod.namespace, session: this.#session },
+      'a pod prints more on its stdout than is read; it is read with pauses',
+    );
+    onThrottled?.();
+  }
 
   #handle(events: FrameEvent[]): void {
     for (const event of events) {

@@ -5,6 +5,7 @@ import { LABEL_INCARNATION, LABEL_SESSION_UID } from '../../core/resources/names
 import type { Clock, Logger, Random } from '../../core/runtime.ts';
 import { startedContainer } from '../world/pod-status.ts';
 import { isFromPool, sessionNameOf } from '../world/session-pods.ts';
+import { Allowances } from './allowance.ts';
 import { AttachLimit } from './attach-limit.ts';
 import { HeldBytes } from './held-bytes.ts';
 import type { MasterKeys } from './keys.ts';
@@ -21,6 +22,8 @@ export interface LinksOptions {
   keys: MasterKeys;
   epoch(): number;
   onChange(owner: LinkOwner): void;
+  /** Called when a pod prints more on its stdout than is read, once for each episode. */
+  onThrottled?(owner: LinkOwner, pod: string): void;
   onLaterEpoch(epoch: number): void;
   lingerMs: number;
   /** Attaches to the pods of one node that may be opened at once. */
@@ -53,6 +56,7 @@ export class Links {
   readonly #limit: AttachLimit;
   readonly #logs: LogReader;
   readonly #held: HeldBytes;
+  readonly #allowances: Allowances;
   #number = 0;
 
   constructor(options: LinksOptions) {
@@ -60,6 +64,7 @@ export class Links {
     this.#silences = new Silences(options.clock);
     this.#limit = new AttachLimit(options.attachesPerNode, options.clock);
     this.#logs = new LogReader(options.clock);
+    this.#allowances = new Allowances(options.clock);
     this.#held = new HeldBytes(options.clock, { counters: options.counters });
   }
 
@@ -71,7 +76,7 @@ export class Links {
   open(pod: StoredPod, session: LinkOwner): Link {
     const known = this.#links.get(pod.metadata.uid);
     if (known) return known;
-    const { onChange, isWaitedFor, ...rest } = this.#options;
+    const { onChange, onThrottled, isWaitedFor, ...rest } = this.#options;
     const { name, uid } = pod.metadata;
     this.#owners.set(uid, session);
     const link = new Link({
@@ -84,6 +89,7 @@ export class Links {
       silences: this.#silences,
       logs: this.#logs,
       held: this.#held,
+      allowances: this.#allowances,
       limit: this.#limit,
       priority: () => {
         const owner = this.#owners.get(uid);
@@ -93,6 +99,10 @@ export class Links {
       onChange: () => {
         const owner = this.#links.get(uid) === link ? this.#owners.get(uid) : undefined;
         if (owner) onChange(owner);
+      },
+      onThrottled: () => {
+        const owner = this.#owners.get(uid);
+        if (owner) onThrottled?.(owner, name);
       },
     });
     this.#links.set(uid, link);

@@ -4,8 +4,10 @@ export interface PodCounters {
   logsCut: number;
   /** Messages that waited for room in the memory of all. */
   waitedForMemory: number;
+  /** Pauses in the reading of a pod's stdout. */
+  pauses: number;
 }
 
 export function nothingKept(): PodCounters {
-  return { logsCut: 0, waitedForMemory: 0 };
+  return { logsCut: 0, waitedForMemory: 0, pauses: 0 };
 }

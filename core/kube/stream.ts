@@ -97,6 +97,8 @@ class Stream implements PodStream {
   #failure = '';
   #status: ApiStatus | undefined;
   #alive = true;
+  #paused = false;
+  #isTerminated = false;
   #cancelTimer: () => void = () => {};
   readonly #onAbort = () => this.#terminate();
 
@@ -150,8 +152,27 @@ class Stream implements PodStream {
     if (this.#socket.readyState === WebSocket.OPEN) this.#socket.send(Buffer.from([CLOSE, STDIN]));
   }
 
+  pause(): void {
+    if (this.#paused || this.#local || this.#socket.readyState !== WebSocket.OPEN) return;
+    this.#paused = true;
+    this.#socket.pause();
+  }
+
+  resume(): void {
+    if (!this.#paused) return;
+    this.#paused = false;
+    // The answer to a ping may wait behind what was not read.
+    this.#alive = true;
+    this.#socket.resume();
+  }
+
   close(): void {
     if (this.#end !== undefined || this.#local) return;
+    if (this.#paused) {
+      // The answer to a close would wait behind what is not read.
+      this.#terminate();
+      return;
+    }
     this.#local = true;
     this.#cancelTimer();
     this.#cancelTimer = this.#clock.setTimer(CLOSE_TIMEOUT_MS, () => this.#socket.terminate());
@@ -160,6 +181,7 @@ class Stream implements PodStream {
 
   #terminate(): void {
     this.#local = true;
+    this.#isTerminated = true;
     this.#socket.terminate();
   }
 
@@ -189,7 +211,7 @@ class Stream implements PodStream {
 
   /** Catches errors of a consumer, which must not stop the drain: a stalled attach blocks the container's writes. */
   #deliver(consumer: ((chunk: Buffer) => void) | undefined, payload: Buffer): void {
-    if (payload.length === 0) return;
+    if (payload.length === 0 || this.#isTerminated) return;
     try {
       consumer?.(payload);
     } catch (error) {
@@ -200,6 +222,7 @@ class Stream implements PodStream {
   /** Pings the server: proxies drop silent connections, and a dead peer is not noticed otherwise. */
   #armPing(): void {
     this.#cancelTimer = this.#clock.setTimer(PING_MS, () => {
+      if (this.#paused) return this.#armPing();
       if (!this.#alive) {
         this.#failure = `no answer to a ping within ${PING_MS} ms`;
         this.#socket.terminate();

@@ -191,6 +191,12 @@ export interface PodStream {
   write(data: Buffer | string): Promise<void>;
   /** Half-closes stdin (v5 protocol). */
   closeStdin(): void;
+  /**
+   * Stops and goes on reading. While nothing is read, what the container writes is blocked once the buffers on the way are full, for all
+   * readers of it and in its log. An end of the stream is noticed later.
+   */
+  pause(): void;
+  resume(): void;
   close(): void;
   /** Settles once and never rejects. */
   readonly closed: Promise<StreamEnd>;

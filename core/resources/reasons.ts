@@ -37,6 +37,8 @@ export const reasons = {
   PodCreated: 'A pod was created for the next incarnation of the session, and for the turn that waits.',
   PodClaimed: 'The session took a pod of a pool for its next incarnation, and for the turn that waits.',
   Finished: 'The session takes no more turns: its only turn has ended, or its lifetime is over.',
+  OutputThrottled:
+    'The pod prints more on the stdout of its container than the controller reads, which is a channel of Berth; the pod is read with pauses, which slows its output down. Look for a program in the pod, or an image of your own, that writes there.',
 
   // Session: ApprovalPending
   AwaitingApproval: 'A turn asks a person and waits for the decision; `berth approve` or an Approval gives it.',

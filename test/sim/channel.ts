@@ -34,6 +34,18 @@ export class Channel<T> {
     this.#stalledUntil = Math.max(this.#stalledUntil, this.#scheduler.now + ms);
   }
 
+  /** Delivers nothing more until `resume`. */
+  pause(): void {
+    this.#stalledUntil = Number.POSITIVE_INFINITY;
+    this.#cancel?.();
+    this.#cancel = undefined;
+  }
+
+  resume(): void {
+    this.#stalledUntil = 0;
+    this.#arm();
+  }
+
   /** Drops the items that have not arrived. */
   cut(): void {
     this.#queue.length = 0;
@@ -43,7 +55,7 @@ export class Channel<T> {
 
   #arm(): void {
     const next = this.#queue[0];
-    if (!next || this.#cancel) return;
+    if (!next || this.#cancel || this.#stalledUntil === Number.POSITIVE_INFINITY) return;
     const due = Math.max(next.due, this.#stalledUntil);
     this.#cancel = this.#scheduler.after(due - this.#scheduler.now, this.#owner, this.#what, () => {
       this.#cancel = undefined;

@@ -9,6 +9,13 @@ import { Meter } from '../../runner/limits/meter.ts';
 import { Runner } from '../../runner/runner.ts';
 import { EMPTY_ARCHIVE, EMPTY_DIGEST } from '../../runner/state/archive.ts';
 
+/** An attach; `held`: what is not read of it while it is paused. */
+interface Attached {
+  options: AttachOptions;
+  end(end: StreamEnd): void;
+  held?: Buffer[] | undefined;
+}
+
 /**
  * The runner's real code behind an attach that a test can break: no process, no network, only the virtual clock's time.
  * As with a real attach, output is lost while no client is attached.
@@ -42,7 +49,7 @@ export class PodRunner {
   packMs = 0;
   /** True: no attach succeeds, as when the kubelet does not answer. */
   unreachable = false;
-  #attached: { options: AttachOptions; end: (end: StreamEnd) => void } | undefined;
+  #attached: Attached | undefined;
   #finish: ((completion: Completion) => void) | undefined;
   readonly #clock: Clock;
 
@@ -67,7 +74,7 @@ export class PodRunner {
       clock,
       random,
       writeFrames: (text) => {
-        this.#attached?.options.onStdout?.(Buffer.from(this.tears ? text.slice(40) : text));
+        this.print(this.tears ? text.slice(40) : text);
         this.tears = false;
         return true;
       },
@@ -104,7 +111,9 @@ export class PodRunner {
 
   /** Prints text on the container's stdout, as a hostile PID 1 can. */
   print(text: string | Buffer): void {
-    this.#attached?.options.onStdout?.(Buffer.from(text as string));
+    const printed = Buffer.from(text as string);
+    if (this.#attached?.held) this.#attached.held.push(printed);
+    else this.#attached?.options.onStdout?.(printed);
   }
 
   /** Breaks the connection of the present attach. */
@@ -118,7 +127,7 @@ export class PodRunner {
     this.attempts += 1;
     if (this.unreachable) throw new TransportError('error dialing backend');
     const { promise, resolve } = Promise.withResolvers<StreamEnd>();
-    const attached = { options, end: resolve };
+    const attached: Attached = { options, end: resolve };
     this.#attached = attached;
     return {
       write: async (data) => {
@@ -131,6 +140,19 @@ export class PodRunner {
         if (!isLost) this.runner.push(Buffer.from(text));
       },
       closeStdin: () => {},
+      pause: () => {
+        attached.held ??= [];
+      },
+      resume: () => {
+        const held = attached.held ?? [];
+        attached.held = undefined;
+        for (const [index, text] of held.entries()) {
+          // The reader may stop again at any text.
+          const again = attached.held as Buffer[] | undefined;
+          if (again) return void again.push(...held.slice(index));
+          options.onStdout?.(text);
+        }
+      },
       close: () => {
         if (this.#attached === attached) this.#attached = undefined;
         resolve({ by: 'local' });

@@ -269,6 +269,8 @@ export class Container implements SimContainer {
         down.send(Buffer.from(data), dice.skewed(0.1, 5));
       },
       closeStdin: () => {},
+      pause: () => up.pause(),
+      resume: () => up.resume(),
       close: () => stream.end({ by: 'local' }),
       closed: promise,
     };

@@ -77,7 +77,7 @@ export class RunnerlessContainer implements SimContainer {
     if (this.exit) throw new ApiError({ code: 400, reason: 'BadRequest', message: 'container is not running' });
     const { promise, resolve } = Promise.withResolvers<StreamEnd>();
     const close = () => resolve({ by: 'local' });
-    return { write: async () => {}, closeStdin: close, close, closed: promise };
+    return { write: async () => {}, closeStdin: close, pause: () => {}, resume: () => {}, close, closed: promise };
   }
 
   hasLogged(): boolean {

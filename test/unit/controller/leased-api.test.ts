@@ -9,6 +9,8 @@ test('a leader whose lease is over tells a pod nothing more, though it is still 
   const stream = {
     write: async (data: Buffer | string) => void told.push(String(data)),
     closeStdin: () => void told.push('end'),
+    pause: () => void told.push('pause'),
+    resume: () => void told.push('resume'),
     close: () => void told.push('close'),
     closed: Promise.resolve({ by: 'local' as const }),
   };
@@ -18,9 +20,11 @@ test('a leader whose lease is over tells a pod nothing more, though it is still 
   await attached.write('one');
   leftMs = 0;
   await assert.rejects(attached.write('two'), NotLeadingError);
+  attached.pause();
+  attached.resume();
   attached.closeStdin();
   attached.close();
-  assert.deepEqual(told, ['one', 'end', 'close']);
+  assert.deepEqual(told, ['one', 'pause', 'resume', 'end', 'close']);
   assert.deepEqual(await attached.closed, { by: 'local' });
 });
 

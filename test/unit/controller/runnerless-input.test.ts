@@ -36,6 +36,8 @@ describe('an input that a pod without a runner is being given', () => {
             if (!outcome.cut && program.reads) outcome.read += text;
           },
           closeStdin: () => program.reads && closed.resolve(),
+          pause: () => {},
+          resume: () => {},
           close,
           closed: closed.promise,
         };

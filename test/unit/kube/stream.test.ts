@@ -30,6 +30,35 @@ async function attached(t: TestContext, options: Partial<AttachOptions> = {}, cl
   return { server, client, stream, socket, received };
 }
 
+describe('a stream that is paused', () => {
+  test('delivers nothing until it is resumed, then all in order, and keeps its connection though no ping is answered', async (t) => {
+    const clock = new VirtualClock();
+    const out: string[] = [];
+    const { stream, socket } = await attached(t, { onStdout: (chunk) => out.push(String(chunk)) }, clock);
+    stream.pause();
+    for (let i = 0; i < 20; i++) socket.send(message(1, `${i};`.padEnd(60_000, '.')));
+    await new Promise<void>((resolve) => socket.send(message(1, 'last'), () => resolve()));
+    await clock.advance(300_000);
+    const early = out.length;
+    stream.resume();
+    await eventually(() => out.at(-1) === 'last');
+    assert.deepEqual(
+      out.map((text) => Number.parseInt(text, 10)).slice(0, 20),
+      Array.from({ length: 20 }, (_, i) => i),
+    );
+    // What had been read when the pause began is delivered.
+    assert.ok(early <= 4, `${early} of 21 messages came while it was paused`);
+  });
+
+  test('can be closed at once', async (t) => {
+    const { stream, socket } = await attached(t);
+    stream.pause();
+    socket.send(message(1, 'x'.repeat(60_000)));
+    stream.close();
+    assert.equal((await stream.closed).by, 'local');
+  });
+});
+
 describe('attach and exec', () => {
   test('an exec carries its command, delivers both outputs and ends with the exit code', async (t) => {
     const { server, client } = await serverAndClient(t);

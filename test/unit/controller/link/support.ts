@@ -72,16 +72,22 @@ export async function hostile(clock: VirtualClock, options: Partial<LinkOptions>
   const keys = frameKeys(KEY, { session: 'session-1', podUID: uid, boot: BOOT });
   const channel: Channel = { session: 'session-1', incarnation: 1, boot: BOOT, key: keys.up, random: seededRandom() };
   const lines: string[] = [];
-  const streams: { onStdout?: AttachOptions['onStdout']; paused: boolean; text: Buffer[] }[] = [];
+  const streams: { onStdout?: AttachOptions['onStdout']; paused: boolean }[] = [];
   const attach = async (_: unknown, { onStdout }: AttachOptions): Promise<PodStream> => {
     const { promise, resolve } = Promise.withResolvers<StreamEnd>();
-    const stream = { ...(onStdout && { onStdout }), paused: false, text: [] as Buffer[] };
+    const stream = { ...(onStdout && { onStdout }), paused: false };
     streams.push(stream);
     return {
       write: async (data) => {
         lines.push(String(data));
       },
       closeStdin: () => {},
+      pause: () => {
+        stream.paused = true;
+      },
+      resume: () => {
+        stream.paused = false;
+      },
       close: () => resolve({ by: 'local' }),
       closed: promise,
     };

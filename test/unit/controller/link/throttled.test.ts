@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'vitest';
+import { Allowances } from '../../../../controller/link/allowance.ts';
+import { nothingKept } from '../../../../controller/link/pod-counters.ts';
+import { Silences } from '../../../../controller/link/silences.ts';
+import { VirtualClock } from '../../../support/virtual-clock.ts';
+import { honest, hostile, stateOf, TURN } from './support.ts';
+
+const MiB = 1024 * 1024;
+const PONG = { n: 1, incarnation: 1, idleMs: 0, suspended: false };
+const HEADER = `<<<BERTH_START {"v":1,"sid":"s","inc":1,"boot":"b","seq":1,"kind":"x","part":1,"parts":1}>>>\n`;
+
+describe('a pod that prints without end', () => {
+  for (const [what, unit] of Object.entries({
+    'empty lines': '\n',
+    'begin markers': '<<<BERTH_START >>>\n',
+    'headers without bodies': HEADER,
+    'forged frames': `${HEADER}${'A'.repeat(60)}\n<<<BERTH_END 1/1>>>\n`,
+  })) {
+    test(`${what} is paused, and told of once`, async () => {
+      const clock = new VirtualClock();
+      const counters = nothingKept();
+      const told: number[] = [];
+      const onThrottled = () => told.push(clock.monotonic());
+      const { print, attaches } = await hostile(clock, { counters, onThrottled });
+      const chunk = unit.repeat(Math.ceil(262_144 / unit.length));
+      let read = 0;
+      const from = clock.monotonic();
+      for (; clock.monotonic() < from + 30_000; await clock.advance(50)) {
+        if (attaches.at(-1)?.paused) continue;
+        print(chunk);
+        read += chunk.length;
+      }
+      const perSecond = read / 30;
+      assert.ok(perSecond < 3 * MiB, `${Math.round(perSecond)} bytes/s`);
+      assert.deepEqual([told.length, counters.pauses > 10], [1, true]);
+    });
+  }
+
+  test('frames of its own key is paused, too', async () => {
+    const clock = new VirtualClock();
+    const { send, attaches } = await hostile(clock);
+    let sent = 0;
+    while (!attaches.at(-1)?.paused && sent < 10_000) send(++sent, 'pong', PONG);
+    assert.ok(sent > 1_000 && sent < 5_000, `${sent} frames`);
+  });
+
+  test('is told of again after ten minutes without a pause', async () => {
+    const clock = new VirtualClock();
+    const told: number[] = [];
+    const { print } = await hostile(clock, { onThrottled: () => told.push(clock.monotonic()) });
+    const flood = '\n'.repeat(2_000_000);
+    for (const _ of [1, 2]) {
+      print(flood);
+      await clock.advance(300_000);
+      print(flood);
+      assert.equal(told.length, 1);
+    }
+    await clock.advance(601_000);
+    print(flood);
+    assert.equal(told.length, 2);
+  });
+});
+
+describe('a pod that is paused', () => {
+  test('is not silent for it, and is heard afterwards', async () => {
+    const clock = new VirtualClock();
+    const { pod, link } = await honest(clock);
+    link.startTurn(TURN);
+    await clock.advance(20);
+    const { openedAt } = link.view;
+    pod.print('\n'.repeat(3_000_000));
+    pod.attempts = 0;
+    link.cancel('unknown');
+    await clock.advance(1_000);
+    assert.deepEqual([link.view.refused, link.view.active], [undefined, TURN.turn]);
+    await clock.advance(60_000);
+    assert.deepEqual([link.view.refused?.code, link.view.silentSince, pod.attempts], ['UnknownTurn', undefined, 0]);
+    assert.ok(link.view.openedAt > openedAt, 'its times stand still meanwhile');
+    pod.finish('done');
+    await clock.advance(5_000);
+    assert.equal(link.view.delivery?.result.message.output, 'done');
+  });
+
+  test('for ever is silent when it does not answer', async () => {
+    const clock = new VirtualClock();
+    const silences = new Silences(clock);
+    const { print, link, attaches } = await hostile(clock, { silences });
+    const from = clock.monotonic();
+    const silentMs = () => clock.monotonic() - (link.view.silentSince ?? Number.POSITIVE_INFINITY);
+    for (; clock.monotonic() < from + 300_000 && silentMs() < 30_000; await clock.advance(50)) {
+      if (!attaches.at(-1)?.paused) print('\n'.repeat(60_000));
+    }
+    assert.ok(silentMs() >= 30_000, `${silentMs()} ms`);
+    // A minute of pauses does not count.
+    const tookMs = clock.monotonic() - from;
+    assert.ok(tookMs > 80_000 && tookMs < 150_000, `after ${tookMs} ms`);
+  });
+
+  test('leaves all others alone', async () => {
+    const clock = new VirtualClock();
+    const allowances = new Allowances(clock);
+    const others = await Promise.all([1, 2, 3].map((n) => hostile(clock, { allowances, uid: `pod-x${n}` })));
+    for (const { print } of others) print('\n'.repeat(3_000_000));
+    const { pod, link } = await honest(clock, { allowances });
+    pod.archive = Buffer.alloc(16 * MiB, 1);
+    link.startTurn(TURN);
+    await clock.advance(10);
+    pod.finish('x');
+    await clock.advance(1);
+    assert.ok((link.view.delivery?.state?.binary.length ?? 0) > 16 * MiB);
+  });
+});
+
+test('a state of 64 MiB comes without a pause', async () => {
+  const clock = new VirtualClock();
+  const counters = nothingKept();
+  const { frame, print } = await hostile(clock, { counters });
+  const binary = Buffer.alloc(64 * MiB, 1);
+  for (const text of frame(1, 'state', stateOf(binary, 't'), binary)) print(text);
+  assert.equal(counters.pauses, 0);
+});

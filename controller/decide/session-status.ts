@@ -5,6 +5,7 @@ import type { SessionPhase, SessionStatus } from '../../core/resources/session.t
 import { isProblem } from '../settings/effective.ts';
 import { isRunnerless, isRunnerlessPod } from '../settings/runnerless.ts';
 import { type ConditionValue, withCondition } from '../status/conditions.ts';
+import { FORMER_STATE, isOfFormerUid } from '../status/former-state.ts';
 import { outdated } from '../status/outdated.ts';
 import { protectionConditions } from '../status/protection.ts';
 import { withSessionReason } from '../status/reason.ts';
@@ -273,6 +274,7 @@ function conditionsOf(draft: Draft, next: SessionStatus, phase: SessionPhase): S
     const before = session.status?.conditions?.find(({ type }) => type === 'Suspended');
     const wasPreempted = before?.status === 'True' ? before.reason === 'Preempted' : preemptFor !== undefined;
     const reason = session.spec.suspend ? 'Held' : wasPreempted ? 'Preempted' : 'Suspended';
+    if (isOfFormerUid(session, next)) return say('True', reason, `The session has no pod. ${FORMER_STATE}`);
     if (before?.status === 'True' && before.reason === reason) return say('True', reason, before.message);
     if (reason === 'Preempted')
       return say('True', reason, `${reasons.Preempted} It was preempted for ${preemptFor?.for}.`);

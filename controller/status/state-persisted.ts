@@ -4,6 +4,7 @@ import { keepsState } from '../settings/persistence.ts';
 import type { Subject } from '../settings/subject.ts';
 import type { Problem } from '../world/world.ts';
 import type { ConditionValue } from './conditions.ts';
+import { FORMER_STATE, isOfFormerUid } from './former-state.ts';
 
 /** Condition `StatePersisted`: whether the state that the session has reached is stored. */
 export function statePersisted(subject: Pick<Subject, 'world' | 'turns'>, next: SessionStatus): ConditionValue {
@@ -16,6 +17,7 @@ export function statePersisted(subject: Pick<Subject, 'world' | 'turns'>, next: 
     return { status: 'False', reason: 'PersistenceOff', message: reasons.PersistenceOff };
   }
   if (!next.state) return { status: 'Unknown', reason: 'NoState', message: reasons.NoState };
+  if (isOfFormerUid(session, next)) return { status: 'False', reason: 'StateUnavailable', message: FORMER_STATE };
   const { incarnation, bytes } = next.state;
   return { status: 'True', reason: 'StateStored', message: `Incarnation ${incarnation}, ${bytes} bytes.` };
 }

@@ -73,8 +73,8 @@ export const outcomeBugs: readonly Bug[] = [
     edits: [
       {
         file: 'controller/link/link.ts',
-        find: '    if (isEnd) this.#changeNumber = number;',
-        replace: '    void [isEnd, number];',
+        find: '      this.#changeNumber = number;\n',
+        replace: '      void number;\n',
       },
       {
         file: 'controller/link/link.ts',

@@ -10,9 +10,10 @@ const nested = (levels: number) => `${'['.repeat(levels)}${']'.repeat(levels)}`;
 const isInvalid = (error: unknown) => error instanceof Problem && error.code === 'InvalidJson';
 
 describe('JSON of requests', () => {
-  test('any JSON within the depth is taken as it is', () => {
+  test('any JSON within the depth is taken as it is, but for the key "__proto__"', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
+        fc.pre(!JSON.stringify(value).includes('"__proto__":'));
         assert.deepEqual(parseJson(JSON.stringify(value)), JSON.parse(JSON.stringify(value)));
       }),
     );

@@ -82,9 +82,9 @@ async function given({ word, input, inputFile, text, textFile }: InputFlags, cli
   const [flag, file] = inputFile === undefined ? ['--text-file', textFile ?? ''] : ['--input-file', inputFile];
   const what = file === '-' ? `stdin (${flag} -)` : `${flag} ${file}`;
   const source = file === '-' ? cli.stdin : openFile(resolve(cli.cwd, file), what);
-  const content = decode(await collect(source, what), what);
-  if (flag === '--text-file') return checked(content, what);
-  return checked(parse(content, what, `\nTo give it as text: --text-file ${file}`), what);
+  const bytes = await collect(source, what);
+  if (flag === '--text-file') return checked(decode(bytes, what, 'KeepMark'), what);
+  return checked(parse(decode(bytes, what), what, `\nTo give it as text: --text-file ${file}`), what);
 }
 
 async function pipedInput(cli: Surroundings): Promise<unknown> {
@@ -111,10 +111,10 @@ export async function collect(source: AsyncIterable<Buffer>, what: string): Prom
   return Buffer.concat(chunks);
 }
 
-/** Returns the text of the bytes; `what` names it in errors. */
-export function decode(bytes: Buffer, what: string): string {
+/** Returns the text of the bytes; `what` names it in errors. A byte order mark is dropped, unless the text is to be unchanged. */
+export function decode(bytes: Buffer, what: string, mark: 'DropMark' | 'KeepMark' = 'DropMark'): string {
   try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: mark === 'KeepMark' }).decode(bytes);
   } catch {
     throw refused(`${what} is not UTF-8 text; an input has to be`);
   }

@@ -25,6 +25,10 @@ export function describeProblem({ problem, found }: JsonProblem): string {
 
 /** Returns the first problem in a text that `JSON.parse` has refused. */
 export function findJsonProblem(text: string): JsonProblem {
+  // Editors and programs of Windows write it, and it shows nowhere.
+  if (text.startsWith('\uFEFF')) {
+    return { line: 1, column: 1, problem: 'a byte order mark (U+FEFF); write UTF-8 without one' };
+  }
   const { offset, ...found } = new Scanner(text).scan();
   return { ...placeOf(text, offset), ...found };
 }

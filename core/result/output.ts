@@ -27,14 +27,17 @@ export function parseJson(
   { levels = MAX_JSON_DEPTH, advice }: { levels?: number; advice?: string } = {},
 ): unknown {
   const invalid = (problem: string) => new TurnFailure('InvalidResult', `${what} ${problem}`, advice);
-  if (text.trim() === '') throw invalid('is empty; it must be JSON');
+  // JavaScript counts the byte order mark to white space; JSON does not.
+  if (/^[ \t\n\r]*$/.test(text)) throw invalid('is empty; it must be JSON');
   let value: unknown;
   try {
     value = parseExact(text);
   } catch {
     const { line, column, problem } = findJsonProblem(text);
     // V8's own text quotes the input, cut anywhere: half a secret would no longer be recognised.
-    const start = JSON.stringify(headOf(redact(text.trim(), secrets.errors), QUOTED_BYTES));
+    const start = JSON.stringify(
+      headOf(redact(text.replace(/^[ \t\n\r]+/, '').trimEnd(), secrets.errors), QUOTED_BYTES),
+    );
     throw invalid(`is not valid JSON: line ${line}, column ${column}: ${problem}; it begins ${start}`);
   }
   checkDepth(value, what, levels);

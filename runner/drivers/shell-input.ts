@@ -28,9 +28,11 @@ export function shellInput(input: unknown, base: string): ShellInput {
     throw invalid('', `has a field ${JSON.stringify(unknown.slice(0, 64))}; there are ${FIELDS.join(', ')}`);
   }
   const { command, cwd = '.', env = {}, merge = false } = input;
-  if (typeof command !== 'string' || command.trim() === '') {
+  if (typeof command !== 'string') {
     throw invalid('.command', `must be a non-empty string; it is ${describe(command)}`);
   }
+  if (command.trim() === '')
+    throw invalid('.command', `is ${command === '' ? 'empty' : 'blank'}; give the text of a command`);
   checkText('.command', command);
   if (typeof cwd !== 'string' || cwd === '') throw invalid('.cwd', `must be a path; it is ${describe(cwd)}`);
   checkText('.cwd', cwd);

@@ -87,6 +87,7 @@ describe('the input of a turn', () => {
     assert.equal(await readInput({ textFile: file('prompt.md', text) }, cli()), text);
     assert.equal(await readInput({ textFile: '-' }, cli(text), { asText: true }), text);
     assert.equal(await readInput({ textFile: '-' }, cli('')), '');
+    assert.equal(await readInput({ textFile: file('marked.txt', '\ufeffé') }, cli()), '\ufeffé');
   });
   test('that is text of more than 128 KiB as JSON is refused', () =>
     refuses({ text: '"'.repeat(MAX_INPUT_BYTES / 2) }, /^--text: the input has 131074 bytes as JSON/));

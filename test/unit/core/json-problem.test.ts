@@ -52,6 +52,9 @@ describe('the place where a text stops being JSON', () => {
 
   test('a text that nests deeper than the call stack has its problem told', () => {
     assert.equal(findJsonProblem('['.repeat(200_000)).column, 200_001);
+    const marked = findJsonProblem('\ufeff{"a": 1}');
+    assert.deepEqual([marked.line, marked.column], [1, 1]);
+    assert.match(describeProblem(marked), /^a byte order mark \(U\+FEFF\); write UTF-8 without one$/);
   });
 
   test('a text with a string of 16 MiB, or as many lines, has its problem told', () => {

@@ -127,6 +127,14 @@ describe('the result of a turn', () => {
     const shown = '{"a":["12345678901234567890","1e999",9007199254740993]}';
     assert.deepEqual([JSON.stringify(metadata), JSON.stringify(asks?.payload)], [shown, shown]);
   });
+  test('a byte order mark before JSON is told by its name, also before nothing', () => {
+    for (const text of ['\ufeff{"a": 1}', '\ufeff', '\ufeff\n'])
+      assert.throws(
+        () => parseJson(text, 'stdout', NONE),
+        /^TurnFailure: stdout is not valid JSON: .*a byte order mark/,
+      );
+    assert.throws(() => parseJson(' \r\n\t', 'stdout', NONE), /stdout is empty; it must be JSON/);
+  });
   test('a key that API servers may refuse is refused', () => {
     assert.throws(() => parseJson('{"a":{"__proto__":1}}', 'the output', NONE), /the output has the key "__proto__"/);
     assert.equal(parseJson('"__proto__"', 'the output', NONE), '__proto__');

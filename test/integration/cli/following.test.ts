@@ -126,7 +126,7 @@ answer(said['decision'] if said else 'done')
     const verbs = ['get', 'list', 'watch', 'create'];
     const rules = [
       { apiGroups: ['berth.dev'], resources: ['sessions', 'turns'], verbs },
-      { apiGroups: [''], resources: ['pods/log'], verbs },
+      { apiGroups: [''], resources: ['pods', 'pods/log'], verbs },
     ];
     await client.create(rbac('roles', 'Role'), { metadata, rules } as never);
     const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'Role', name: 'runner' };

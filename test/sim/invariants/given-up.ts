@@ -3,6 +3,7 @@ import type { Run } from '../cluster/agent.ts';
 import type { Word } from '../observer.ts';
 import { TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
+import { Terms } from './terms.ts';
 
 /** Returns what selects, of frames that reach a process from a pod, those that are due: those behind a gap are asked for again. */
 function dueFrames(): (key: string, frames: Word['frames']) => Word['frames'] {
@@ -90,7 +91,8 @@ interface Silence {
 /**
  * No pod is given up for its silence whose runner has told the controller anything, or was not listened to, within the time that it
  * has to answer. That is the node's grace while other runners of the node owe an answer too and none of them says anything. A runner of
- * which nothing but the clear `ready` comes does not answer: what is asked after it is owed all the same.
+ * which nothing but the clear `ready` comes does not answer: what is asked after it is owed all the same. A process that slept past its
+ * lease decides by a clock that stood still; its deletion is refused (`one leader`), so it gives nothing up.
  */
 export const givenUpForSilence: MakeInvariant = (facts, { nodeGraceSeconds }) => {
   /** Pod and process → the time of the runner's last frame besides `ready`, virtual milliseconds. */
@@ -98,6 +100,7 @@ export const givenUpForSilence: MakeInvariant = (facts, { nodeGraceSeconds }) =>
   /** The same → the time of its last frame, and the pod's node. */
   const said = new Map<string, { at: number; node: string | undefined }>();
   const due = dueFrames();
+  const terms = new Terms(facts);
   /** Pod and process → its silence. */
   const silences = new Map<string, Silence>();
   const until = ({ ms, longestMs, since }: Silence, now: number): Silence => {
@@ -120,6 +123,9 @@ export const givenUpForSilence: MakeInvariant = (facts, { nodeGraceSeconds }) =>
     return [...silences].some(owes) && ![...said].some(speaks);
   };
   return {
+    committed(change) {
+      terms.see(change, facts.callBehind(change));
+    },
     attached({ podUID }, process) {
       const key = `${podUID} ${process}`;
       silences.set(key, { ...(silences.get(key) ?? none), since: facts.kubelets.now });
@@ -139,7 +145,7 @@ export const givenUpForSilence: MakeInvariant = (facts, { nodeGraceSeconds }) =>
       silences.set(key, since === undefined ? none : { ...none, since: facts.kubelets.now });
     },
     gaveUp({ process, podUID, why }) {
-      if (why !== FOR_SILENCE) return;
+      if (why !== FOR_SILENCE || terms.isOver(process)) return;
       const key = `${podUID} ${process}`;
       const { now } = facts.kubelets;
       const ago = now - (heardAt.get(key) ?? Number.NEGATIVE_INFINITY);

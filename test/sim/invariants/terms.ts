@@ -25,6 +25,11 @@ export class Terms {
     return this.#terms.get(process)?.since ?? 0;
   }
 
+  /** Reports whether another term has begun since the process's last one: what it decides has no effect any more. */
+  isOver(process: string): boolean {
+    return this.of(process) < this.#last;
+  }
+
   /** Takes note of a change of the lease; returns false for a change of anything else. */
   see({ storage, type, object }: Change, call: ControllerCall | undefined): boolean {
     if (storage !== LEASES) return false;

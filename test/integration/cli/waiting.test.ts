@@ -379,34 +379,34 @@ describe('waiting for a turn', () => {
     const none = await attach('absent');
     assert.deepEqual([none.code, none.stdout], [2, '']);
     assert.match(none.stderr, /there is no session or turn "absent"/);
-    const made = await caller.berth(['create', 'many', '--result', 'json', '--', 'true'], { env });
+    const made = await caller.berth(['create', 'returned', '--result', 'json', '--', 'true'], { env });
     assert.equal(made.code, 0, made.stderr);
-    const unused = await attach('many');
+    const unused = await attach('returned');
     assert.equal(unused.code, 2);
-    assert.match(unused.stderr, /session many has no turn yet; to give it one: berth turn many/);
+    assert.match(unused.stderr, /session returned has no turn yet; to give it one: berth turn returned/);
     const ends = [
-      ['many-1', { phase: 'Succeeded', output: 'done' }, 0, /^done\n$/, /^$/],
+      ['returned-1', { phase: 'Succeeded', output: 'done' }, 0, /^done\n$/, /^$/],
       [
-        'many-2',
+        'returned-2',
         { phase: 'Failed', error: { code: 'AgentFailed', message: 'no' } },
         1,
         /^$/,
         /Failed: AgentFailed: no/,
       ],
-      ['many-3', { phase: 'TimedOut', error: { code: 'TurnTimedOut', message: 'late' } }, 124, /^$/, /TimedOut/],
+      ['returned-3', { phase: 'TimedOut', error: { code: 'TurnTimedOut', message: 'late' } }, 124, /^$/, /TimedOut/],
     ] as const;
     for (const [index, [name, status, code, output, said]] of ends.entries()) {
-      await caller.berth(['turn', 'many', '--no-wait', '--name', name], { env });
-      const early = caller.start(['attach', 'many'], { env });
+      await caller.berth(['turn', 'returned', '--no-wait', '--name', name], { env });
+      const early = caller.start(['attach', 'returned'], { env });
       await says(early.child, /waiting: /);
       await end(name, { ...status, index: index + 1 });
-      for (const { code: ended, stdout, stderr } of [await early.ended, await attach(name), await attach('many')]) {
+      for (const { code: ended, stdout, stderr } of [await early.ended, await attach(name), await attach('returned')]) {
         assert.equal(ended, code, stderr);
         assert.match(stdout, output);
         assert.match(stderr.replace(/^waiting: .*\n/gm, ''), said);
       }
     }
-    const whole = JSON.parse((await attach('many-1', '-o', 'json')).stdout) as Turn;
+    const whole = JSON.parse((await attach('returned-1', '-o', 'json')).stdout) as Turn;
     assert.equal(whole.status?.output, 'done');
   });
 

@@ -443,25 +443,6 @@ import { sessionPod } from '../pod/pod.ts';`,
     focus: { session: { concurrencyGroup: { name: 'group', limit: 1 } }, deedEveryMs: 500, groups: true },
   },
   {
-    name: 'a reservation goes when its session is moved to another group',
-    edits: [
-      {
-        file: 'controller/capacity/groups.ts',
-        find: 'if (wanted !== undefined) this.#groupOf.set(session, wanted);',
-        replace:
-          'if (wanted !== undefined) this.#groupOf.set(session, wanted);\n    if (before !== wanted) this.#drop(session);',
-      },
-    ],
-    caughtBy: ['groups'],
-    within: 300,
-    focus: {
-      session: { concurrencyGroup: { name: 'group', limit: 1 } },
-      deedEveryMs: 300,
-      groups: true,
-      rates: { slow: 0.3 },
-    },
-  },
-  {
     name: 'a turn does not say in which group it began',
     edits: [
       {

@@ -296,9 +296,9 @@ export function accessContract(connect: Connect): void {
     });
 
     test('groups to be impersonated without a user are refused, not ignored', async () => {
-      const { status, text } = await self({ 'impersonate-group': 'team' });
-      assert.equal(status, 500);
-      assert.match(text, /without impersonating a user/);
+      const { status, body } = await self({ 'impersonate-group': 'team' });
+      assert.deepEqual([status, body.reason], [400, 'BadRequest']);
+      assert.match(body.message, /without impersonating a user/);
     });
 
     test('a binding cannot be given another role', async () => {

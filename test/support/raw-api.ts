@@ -88,12 +88,14 @@ export class RawApi {
     headers,
   }: RawOptions) {
     const type = contentType ?? (body === undefined && raw === undefined ? undefined : 'application/json');
-    return {
+    const all = {
       accept,
       ...(token ? { authorization: `Bearer ${token}` } : {}),
       ...(type === undefined ? {} : { 'content-type': type }),
       ...headers,
     };
+    // A header with several values has a line for each: undici would join those of an object with commas.
+    return Object.entries(all).flatMap(([name, values]) => [values].flat().flatMap((value) => [name, value]));
   }
 }
 

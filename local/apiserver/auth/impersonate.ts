@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { internal } from '../errors.ts';
+import { badRequest } from '../errors.ts';
 import type { UserInfo } from '../types.ts';
 import type { Attributes } from './rbac.ts';
 
@@ -17,7 +17,7 @@ interface Asked {
   extra: Record<string, string[]>;
 }
 
-/** Returns the identity in the headers; undefined without any of them. Throws 500, as the API server, for one without a user. */
+/** Returns the identity in the headers; undefined without any of them. Throws 400, as the API server, for one without a user. */
 function askedBy({ headersDistinct }: Pick<IncomingMessage, 'headersDistinct'>): Asked | undefined {
   const all = (name: string) => headersDistinct[name] ?? [];
   const extra: Record<string, string[]> = {};
@@ -29,7 +29,7 @@ function askedBy({ headersDistinct }: Pick<IncomingMessage, 'headersDistinct'>):
   const groups = all('impersonate-group');
   if (username !== '') return { username, uid, groups, extra };
   if (uid === undefined && groups.length === 0 && Object.keys(extra).length === 0) return undefined;
-  throw internal('a group, UID or extra field is to be impersonated without impersonating a user');
+  throw badRequest('a group, UID or extra field is requested without impersonating a user');
 }
 
 /** Keys of extra fields are percent-encoded, as not every text may be the name of a header. */

@@ -64,7 +64,7 @@ describe('slots and idleness', { concurrent: true }, () => {
         'resourcequota',
         release,
         (quota) => quota.status?.used?.['count/turns.berth.dev'] === turns,
-        300_000,
+        600_000,
       );
     await limit(1);
     await counts('0');

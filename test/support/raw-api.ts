@@ -43,7 +43,8 @@ export class RawApi {
   constructor(connection: Connection) {
     this.connection = connection;
     const { ca, certificate } = connection;
-    this.#agent = new Agent({ connect: { ca, ...certificate } });
+    // Over HTTP/2, undici joins the values of a header with commas.
+    this.#agent = new Agent({ allowH2: false, connect: { ca, ...certificate } });
   }
 
   async call(method: string, path: string, options: RawOptions = {}): Promise<RawAnswer> {
@@ -88,14 +89,12 @@ export class RawApi {
     headers,
   }: RawOptions) {
     const type = contentType ?? (body === undefined && raw === undefined ? undefined : 'application/json');
-    const all = {
+    return {
       accept,
       ...(token ? { authorization: `Bearer ${token}` } : {}),
       ...(type === undefined ? {} : { 'content-type': type }),
       ...headers,
     };
-    // A header with several values has a line for each: undici would join those of an object with commas.
-    return Object.entries(all).flatMap(([name, values]) => [values].flat().flatMap((value) => [name, value]));
   }
 }
 

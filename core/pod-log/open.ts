@@ -46,7 +46,7 @@ export async function findPod(
 }
 
 /**
- * Yields the bytes of the pod's log. Rejects with a 404 of `pods` where the pod is gone, be it that another has its name:
+ * Yields the bytes of the pod’s log. Rejects with a 404 of `pods` where the pod is gone, also where another has its name:
  * the pod is read before the log is opened and again after the first bytes, and has the same UID both times, so the log
  * was opened in between for no other.
  */

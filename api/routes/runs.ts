@@ -52,7 +52,7 @@ export const runRoutes: Route[] = [
         }),
       });
       const turn = await endOf(object, parseDuration(query.wait), signal, services);
-      return answer(object, turn, { caller, memory, signal }, services);
+      return answer(object, turn, { memory, signal }, services);
     },
   }),
 ];
@@ -70,7 +70,7 @@ function endOf(session: StoredSession, waitMs: number, signal: AbortSignal, { wa
 async function answer(
   created: StoredSession,
   turn: StoredTurn | undefined,
-  reader: Pick<Call, 'caller' | 'memory' | 'signal'>,
+  reader: Pick<Call, 'memory' | 'signal'>,
   services: Services,
 ) {
   const { name, namespace } = created.metadata;
@@ -134,10 +134,10 @@ async function sessionAfter(
 }
 
 /** Problems with an output that do not hide that the run has ended: status.outputRef is shown where there is one. */
-const WITHOUT: readonly ProblemCode[] = ['NoOutput', 'Forbidden', 'CallerLimit', 'Overloaded'];
+const WITHOUT: readonly ProblemCode[] = ['NoOutput', 'CallerLimit', 'Overloaded'];
 
-/** Returns undefined without an output, or when the caller may not read it from the store, or not now. */
-async function outputOf(turn: StoredTurn, reader: Pick<Call, 'caller' | 'memory' | 'signal'>, services: Services) {
+/** Returns undefined without an output, or when the server cannot hold it now. */
+async function outputOf(turn: StoredTurn, reader: Pick<Call, 'memory' | 'signal'>, services: Services) {
   try {
     return await outputJson(turn, reader, services);
   } catch (error) {

@@ -160,7 +160,7 @@ describe('a pool', () => {
     );
   });
 
-  test('never gives a name to a second pod, be it of one leader or of two', async () => {
+  test('never gives a name to a second pod, whether one leader makes it or two', async () => {
     const { world, uid, names, scale, full } = await aPool();
     const had = new Set<string>();
     for (let round = 0; round < 4; round++) {

@@ -149,8 +149,14 @@ open("ready", "w")
   });
 
   test('by a keeper that is killed meanwhile has gone', async () => {
-    await using running = await sh('kill -KILL $PPID; >ready');
-    assert.deepEqual(await running.family.hold(), { named: [], count: 0 });
+    await using running = await sh('sleep 1000 & >ready; wait');
+    const { family } = running;
+    const keeper = Number(readFileSync(`/proc/${family.pid}/stat`, 'latin1').split(') ')[1]?.split(' ')[1]);
+    process.kill(keeper, 'SIGSTOP'); // It cannot answer before it is killed.
+    const held = family.hold();
+    process.kill(keeper, 'SIGKILL');
+    assert.deepEqual(await held, { named: [], count: 0 });
+    await family.gone;
   });
 
   test('within what can be stopped in time names what goes on', skipIf(noPython), async () => {

@@ -1,10 +1,12 @@
 import { createHash } from 'node:crypto';
+import { canonicalJson } from '../../core/json.ts';
 
 type Line = readonly [who: string, ...what: string[]];
 
 /**
  * Events line by line: virtual time, who, what. Lines are built only when they are printed or hashed. The digest covers
- * events and written objects and no log messages, so that a change of a message does not change it.
+ * events, written objects and what the controllers tell outside of them (commits in the log, measurements, Events), and no other
+ * log message, so that a change of a message does not change it.
  */
 export class Trace {
   readonly #time: () => number;
@@ -30,9 +32,9 @@ export class Trace {
     this.#print?.(this.#text(make()));
   }
 
-  /** Hashes an object that is not printed. */
+  /** Hashes an object that is not printed. The order of its keys does not matter. */
   object(value: object): void {
-    if (this.#wanted) this.#hash.update(JSON.stringify(value)).update('\n');
+    if (this.#wanted) this.#hash.update(canonicalJson(value)).update('\n');
   }
 
   #text([who, ...what]: Line): string {

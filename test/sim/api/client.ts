@@ -79,7 +79,10 @@ export class SimApi implements KubeApi {
   }
 
   create<T extends KubeObject>(resource: Resource<T>, object: T, options: WriteOptions = {}): Promise<Stored<T>> {
-    if (isOfEveryLife(resource, object)) return Promise.resolve(object as unknown as Stored<T>);
+    if (isOfEveryLife(resource, object)) {
+      this.#options.trace.object(object);
+      return Promise.resolve(object as unknown as Stored<T>);
+    }
     return this.#call('create', resource, object.metadata, options, (api) =>
       api.create(resource, typed(resource, object)),
     );

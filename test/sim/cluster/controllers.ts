@@ -1,5 +1,8 @@
 import { controllerConfig } from '../../../controller/config.ts';
 import { Controller } from '../../../controller/controller.ts';
+import { nothingKept } from '../../../controller/link/pod-counters.ts';
+import type { Meter } from '../../../controller/meter.ts';
+import { noneRefused } from '../../../core/frames/decode.ts';
 import { PROTOCOL_VERSION } from '../../../core/frames/messages.ts';
 import { pods } from '../../../core/kube/resources.ts';
 import { type AnswerTime, ServerClock } from '../../../core/kube/server-clock.ts';
@@ -131,6 +134,7 @@ export class Replica {
       ownTime: () => process.now(),
       random: own.stream('random'),
       log,
+      meter: hashedMeter(name, trace),
       protocol: this.protocol,
     });
     this.#controller = controller;
@@ -179,6 +183,7 @@ export class Replica {
     const write = (level: string) => (fields: object, message: string) => {
       trace.log(() => [name, level, message, words(fields)]);
       onLog?.(message, fields);
+      if (message === 'turn committed') trace.object({ process: name, message, ...fields });
       if (message === 'pod deleted') this.#gaveUp(name, fields as GivenUp);
       if (message === 'pool pod deleted') this.#gaveUp(name, { ...(fields as Omit<GivenUp, 'session'>), session: '' });
       if (message === 'suspension aborted') observer.suspensionFailed((fields as { session: string }).session);
@@ -193,6 +198,17 @@ export class Replica {
     };
     return logger;
   }
+}
+
+/** Receives the measurements of one process for the trace's digest. */
+function hashedMeter(process: string, trace: Trace): Meter {
+  return {
+    turnEnded: ({ metadata: { uid } }, sessionClass) => trace.object({ process, ended: uid, sessionClass }),
+    reconciled: (result, seconds) => trace.object({ process, reconciled: result, seconds }),
+    claimed: (seconds) => trace.object({ process, claimed: seconds }),
+    refused: noneRefused(),
+    pods: nothingKept(),
+  };
 }
 
 function words(fields: object): string {

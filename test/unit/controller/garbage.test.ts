@@ -140,6 +140,34 @@ describe('stored objects', () => {
     assert.equal(isGarbage(entry(undefined, 5), status, [turn(1, { refs: [key(5)] })]), false);
   });
 
+  test.for(['AwaitingApproval', 'Running', 'Queued', 'Succeeded', 'Failed', 'Cancelled'] as const)(
+    'all that a turn names stays while it is %s, also what an earlier incarnation stored',
+    (phase) => {
+      const [output, log, artifacts] = [20, 21, 22].map((seq) => key(seq));
+      const object = {
+        metadata: { name: 't', uid: 'u', resourceVersion: '5', creationTimestamp: '' },
+        spec: { session: 's', input: 'x', cancel: false },
+        status: {
+          index: 3,
+          phase,
+          incarnation: 2,
+          outputRef: output,
+          outputBytes: 30,
+          log: { ref: log, bytes: 1, truncated: false },
+          artifacts: [{ name: 'f', bytes: 9, digest: 'd', ref: artifacts, offset: 0 }],
+        },
+      } as unknown as StoredTurn;
+      const facts = turnFacts(object);
+      assert.deepEqual([facts.refs, facts.stored], [[output, log, artifacts], 40]);
+      const kept = [entry('Output', 20), entry('Log', 21), entry('Artifacts', 22)];
+      const status = statusOf(5, [2, 9]);
+      assert.deepEqual(
+        kept.filter((stored) => isGarbage(stored, status, [facts])),
+        [],
+      );
+    },
+  );
+
   test('in no order of events is a blob garbage that a commit still needs', () => {
     // A turn runs, its output and state are stored, its commit is written, the session counts it; sweeps read in between.
     fc.assert(

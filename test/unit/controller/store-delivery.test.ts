@@ -7,7 +7,7 @@ import { digestOf, packContents } from '../../../core/artifacts/packed.ts';
 import type { Artifacts, FrameOf } from '../../../core/frames/messages.ts';
 import { StoreFullError, type StoreKey } from '../../../core/store/store.ts';
 import { systemClock } from '../../../core/system.ts';
-import { aWorld, runningTurn, SESSION_UID } from '../../support/world.ts';
+import { aMemory, aWorld, runningTurn, SESSION_UID } from '../../support/world.ts';
 
 test('a log that was lost before its result was read is said to be truncated, and none is made up where nothing was printed', async () => {
   const context = { world: aWorld() } as unknown as ReconcileContext;
@@ -38,6 +38,60 @@ test('a state for which the store has no room is told as a full store where it i
   const { session } = world;
   const build = { ...session, spec: { ...session.spec, build: 'Environment' as const } };
   assert.equal(await reasonOf({ ...world, session: build }), 'StoreFull');
+});
+
+describe('what the store has not taken is named nowhere', () => {
+  const content = Buffer.alloc(20_000, 'x');
+  const files = [{ name: 'f', bytes: content.length, digest: digestOf(content) }];
+  const digest = 'd'.repeat(64);
+  /** Parts of a delivery that are too large for a status. */
+  const parts = async () => ({
+    State: { state: { seq: 1, kind: 'state', message: { digest, keyId: 'k', bytes: 9 }, binary: content } },
+    Output: {},
+    Artifacts: {
+      artifacts: {
+        seq: 2,
+        kind: 'artifacts',
+        message: { turn: 't', attempt: 1, files },
+        binary: await packContents([content]),
+      },
+    },
+    Log: { log: { seq: 3, kind: 'log', message: { text: content.toString(), bytes: 20_000, truncated: false } } },
+  });
+  const message = { state: { digest }, output: content.toString(), artifactsSeq: 2, logSeq: 3 };
+
+  /** Stores a result with all parts where the store fails for one kind of them. */
+  async function storedWithout(kind: StoreKey['kind'] | undefined, failure: Error) {
+    const taken: string[] = [];
+    const put = async (key: StoreKey) => {
+      if (key.kind === kind) throw failure;
+      taken.push(`${key.sessionUID}/${key.incarnation}/${key.seq}`);
+    };
+    const effects = { store: { put }, clock: systemClock, aside: (work: () => unknown) => work() };
+    // The time for storing is over: what fails is given up.
+    const memory = aMemory({ commitProblem: { reason: 'StateNotStored', message: 'no', since: 0 } });
+    const context = { world: aWorld(), memory, effects, signal: new AbortController().signal };
+    const delivery = Object.assign({ result: { seq: 4, message } }, ...Object.values(await parts()));
+    const turn = runningTurn('a', { status: { incarnation: 2 } });
+    const stored = await storeDelivery(context as unknown as ReconcileContext, turn, delivery as Deliverable);
+    const named = JSON.stringify(stored).matchAll(/"ref":"([^"]+)"|"outputRef":"([^"]+)"/g);
+    return { stored, taken, named: [...named].map(([, ref, outputRef]) => ref ?? outputRef) };
+  }
+
+  const failures = { 'is full': new StoreFullError(7, 9, 10), fails: new Error('no answer') };
+  for (const [how, failure] of Object.entries(failures)) {
+    test.for(['State', 'Output', 'Artifacts', 'Log'] as const)(`where it ${how} for the part %s`, async (kind) => {
+      const { stored, taken, named } = await storedWithout(kind, failure);
+      assert.equal(taken.length, 3);
+      assert.deepEqual(named.toSorted(), taken.toSorted());
+      assert.equal(stored.problems.length, kind === 'Log' ? 0 : 1);
+    });
+  }
+
+  test('and what it has taken is named', async () => {
+    const { named, taken } = await storedWithout(undefined, failures.fails);
+    assert.deepEqual([named.toSorted(), taken.length], [taken.toSorted(), 4]);
+  });
 });
 
 describe('the artifacts of a result', () => {

@@ -112,3 +112,24 @@ test('a state that nobody keeps is not waited for', () => {
   const facts = change(asked, { session: withoutState, link: aLink({ suspendSent: true, suspended: true }) });
   assert.equal(suspensionStep(facts).step, 'StateReceived');
 });
+
+describe('a runner that refuses turns though no suspension is wanted', () => {
+  /** What the link shows of a runner that was asked, and what is done about it. */
+  const cases: { what: string; link: Parameters<typeof aLink>[0]; step: string }[] = [
+    { what: 'was asked and has not answered', link: { suspendSent: true }, step: 'Undone' },
+    { what: 'was asked and has confirmed', link: { suspendSent: true, suspended: true }, step: 'Undone' },
+    // The first request to go on was lost with its connection, or was an earlier leader's.
+    { what: 'was told to go on, and says that it refuses', link: { suspended: true }, step: 'Undone' },
+    { what: 'was not asked', link: {}, step: 'NotWanted' },
+    { what: 'is another leader’s', link: { phase: 'Foreign', suspended: true }, step: 'NotWanted' },
+    { what: 'was never bound', link: { phase: 'Unbound' }, step: 'NotWanted' },
+  ];
+  for (const { what, link, step } of cases) {
+    test(`is told to take turns again, as often as it takes, where it ${what}: ${step}`, () => {
+      for (const memory of [aMemory(), asked.world.memory]) {
+        const facts = change(idle, { link: aLink(link), memory });
+        assert.equal(suspensionStep(facts).step, step);
+      }
+    });
+  }
+});

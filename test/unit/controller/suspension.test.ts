@@ -62,6 +62,26 @@ describe('an idle session', () => {
     assert.deepEqual(does({ ...resting(0.5), class: byClass }), ['SuspendRunner']);
     assert.deepEqual(does({ ...resting(0.5), class: aClass({ maxTimeouts: { idle: '20m' } }) }), ['SuspendRunner']);
   });
+  test.for([
+    { incarnation: 1, pod: 24, active: 1.5, idle: false },
+    { incarnation: 2, pod: 24, active: 1.5, idle: false },
+    { incarnation: 7, pod: 2.5, active: 0.1, idle: false },
+    { incarnation: 7, pod: 0.5, active: 24, idle: false },
+    { incarnation: 1, pod: 0.5, active: 24, idle: false },
+    { incarnation: 2, pod: 24, active: 2, idle: true },
+    { incarnation: 2, pod: 2, active: 24, idle: true },
+  ])(
+    'has rested since the later of its last activity and its pod, in any incarnation: %o',
+    ({ incarnation, pod, active, idle }) => {
+      const world = resting(active, { status: { incarnation, podName: `s-${incarnation}` } });
+      const { actions, wakeAt } = decide(aWorld({ ...world, pod: aPod({ age: pod * 3600, incarnation }) }));
+      assert.deepEqual(
+        actions.map((action) => action.do),
+        idle ? ['SuspendRunner'] : [],
+      );
+      if (!idle) assert.equal(wakeAt, NOW + (2 - Math.min(pod, active)) * HOUR);
+    },
+  );
   test('says why it is suspended, and goes on saying it', () => {
     const world = aWorld(resting(3));
     const suspending = decide(world).status;

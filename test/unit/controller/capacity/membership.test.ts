@@ -41,3 +41,15 @@ describe('a session that has a running turn', () => {
     assert.deepEqual(part(session('a', { phase: 'Finished' }), began), { group: 'team/a', running: ['t'] });
   });
 });
+
+test('sessions of several classes that name one group share it, with what they run and what began before', () => {
+  const began = turn('t', { phase: 'Running', concurrencyGroup: 'a' });
+  const early = turn('e', { phase: 'Running' });
+  const groupsOf = (ofClass: string) => {
+    const of = session('a');
+    const member = part({ ...of, spec: { ...of.spec, class: ofClass } }, began, early);
+    return [member?.group, member?.running, member?.others];
+  };
+  for (const ofClass of ['default', 'any-image', 'another'])
+    assert.deepEqual(groupsOf(ofClass), ['team/a', ['t', 'e'], undefined]);
+});

@@ -28,10 +28,14 @@ const BUILD: CachedSession = {
 const archive = { ...state, session: WANTED.name, sessionUID: 'build-1' };
 
 /** A controller of environments of a build whose turn somebody has deleted. */
-async function lead(change: { status?: StoredEnvironment['status']; users?: CachedSession[]; isKnown?: boolean }) {
+async function lead(change: {
+  status?: StoredEnvironment['status'];
+  users?: () => CachedSession[];
+  isKnown?: boolean;
+}) {
   const clock = new VirtualClock();
   let environment: StoredEnvironment = { ...TOOLS, status: change.status ?? {} };
-  const all = [BUILD, ...(change.users ?? [])];
+  const all = () => [BUILD, ...(change.users?.() ?? [])];
   let isKnown = change.isKnown ?? true;
   const deleted: string[] = [];
   const caches = {
@@ -40,8 +44,8 @@ async function lead(change: { status?: StoredEnvironment['status']; users?: Cach
       if (!isKnown) return undefined;
       return name === 'tools' ? environment : 'Missing';
     },
-    allSessions: () => all,
-    session: (_namespace: string, name: string) => all.find((session) => session.metadata.name === name),
+    allSessions: all,
+    session: (_namespace: string, name: string) => all().find((session) => session.metadata.name === name),
     turnsNaming: () => [],
     class: () => aClass(),
     sawEnvironment: () => {},
@@ -71,12 +75,13 @@ async function lead(change: { status?: StoredEnvironment['status']; users?: Cach
   return { clock, deleted, setKnown, status: () => environment.status ?? {} };
 }
 
+const packages = [{ name: 'httpx', version: '1', hashes: [`sha256:${'a'.repeat(64)}`] }];
+const facts = { pythonVersion: '3.12.1', uvVersion: '0.13.9', packages, bytes: 7 };
+/** Status of an Environment that has the build. */
+const SHOWN = { phase: 'Pending', hash: WANTED.hash, build: WANTED.name, archive, ...facts } as const;
+
 test('an Environment whose class was away is Ready again with what its status tells, also without the turn of its build', async () => {
-  const packages = [{ name: 'httpx', version: '1', hashes: [`sha256:${'a'.repeat(64)}`] }];
-  const facts = { pythonVersion: '3.12.1', uvVersion: '0.13.9', packages, bytes: 7 };
-  const { status, deleted } = await lead({
-    status: { phase: 'Pending', hash: WANTED.hash, build: WANTED.name, archive, ...facts },
-  });
+  const { status, deleted } = await lead({ status: SHOWN });
   assert.deepEqual([status().phase, status().archive, status().packages], ['Ready', archive, packages]);
   assert.deepEqual(deleted, []);
 });
@@ -87,11 +92,11 @@ test('a build whose turn was deleted stays where a session has its archive, and 
       spec: { environment: { name: 'former' } },
       status: { phase, environment: { name: 'former', hash: WANTED.hash, archive } },
     });
-  const { clock, deleted, status } = await lead({ users: [having('Suspended')] });
+  const { clock, deleted, status } = await lead({ users: () => [having('Suspended')] });
   assert.deepEqual([status().phase, status().archive], ['Ready', archive]);
   await clock.advance(60_000);
   assert.deepEqual(deleted, []);
-  assert.deepEqual((await lead({ users: [having('Finished')] })).deleted, [WANTED.name]);
+  assert.deepEqual((await lead({ users: () => [having('Finished')] })).deleted, [WANTED.name]);
 });
 
 test('no build counts as unused while the Environments of its namespace are not known, nor for the time before', async () => {
@@ -103,5 +108,26 @@ test('no build counts as unused while the Environments of its namespace are not 
   await clock.advance(HOUR_MS);
   assert.deepEqual(deleted, []);
   await clock.advance(24 * HOUR_MS);
+  assert.deepEqual([...new Set(deleted)], [WANTED.name]);
+});
+
+test('a build that is used between two sweeps counts as unused from the later one on, however often that happens', async () => {
+  const HOUR_MS = 60 * 60_000;
+  const users: CachedSession[] = [];
+  const { clock, deleted } = await lead({ status: SHOWN, users: () => users });
+  const uses = (phase: 'Suspended' | 'Finished') => {
+    const taken = { name: 'tools', hash: WANTED.hash, archive };
+    users.splice(0, 1, aSession({ spec: { environment: { name: 'tools' } }, status: { phase, environment: taken } }));
+  };
+  for (let i = 0; i < 3; i++) {
+    await clock.advance(23 * HOUR_MS);
+    assert.deepEqual(deleted, []);
+    uses('Suspended');
+    await clock.advance(HOUR_MS);
+    uses('Finished');
+  }
+  await clock.advance(23 * HOUR_MS);
+  assert.deepEqual(deleted, [], 'a day has not passed since it was used last');
+  await clock.advance(1.5 * HOUR_MS);
   assert.deepEqual([...new Set(deleted)], [WANTED.name]);
 });

@@ -24,6 +24,7 @@ import { changedAt } from './status/conditions.ts';
 import { noteworthy } from './status/events.ts';
 import { withPhaseSince } from './status/reason.ts';
 import { ended, internalError } from './status/turn-status.ts';
+import { boundPod } from './world/bound-pod.ts';
 import { emptyMemory, learn, withDeleted } from './world/learn.ts';
 import { ownTurns } from './world/own-turns.ts';
 import { sessionNameOf } from './world/session-pods.ts';
@@ -140,6 +141,8 @@ export class Reconciler {
     learn(memory, { fact: 'Observed', ...observation });
     const world = assess(effects, this.#options.installation, key, observation, memory);
     attempt.world = world;
+    const bound = boundPod(world);
+    if (bound) learn(memory, { fact: 'PodBound', podUID: bound });
     if (world.link?.queued) effects.links.reconsider(world.link.podUID);
     const decision = decide(world);
     attempt.decision = decision;

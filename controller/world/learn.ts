@@ -60,6 +60,7 @@ type IncarnationFact =
   /** `pod`: as last seen. */
   | { fact: 'PodGone'; pod: StoredPod }
   | { fact: 'GoneConfirmed'; podUID: string }
+  | { fact: 'PodBound'; podUID: string }
   | { fact: 'PodRead'; podUID: string }
   | { fact: 'LogRead'; podUID: string }
   /** `at`: monotonic milliseconds. */
@@ -162,6 +163,8 @@ function ofIncarnation(memory: IncarnationMemory, fact: IncarnationFact): Incarn
       return memory.lastPod?.metadata.uid === fact.pod.metadata.uid ? { lastPod: fact.pod } : {};
     case 'ClaimLost':
       return { claimLost: { podUID: fact.podUID, why: fact.why } };
+    case 'PodBound':
+      return { bound: { podUID: fact.podUID } };
     case 'PodRead':
       return { podRead: { podUID: fact.podUID } };
     case 'LogRead':

@@ -172,6 +172,8 @@ export interface IncarnationMemory {
   createFailingSince?: number | undefined;
   /** The session's pod as last seen, for what it reported before it was gone. */
   lastPod?: StoredPod | undefined;
+  /** The pod whose runner is known to have been bound. */
+  bound?: { podUID: string };
   /** The pod that was read live when its start timeout had passed. */
   podRead?: { podUID: string };
   /** The runnerless pod whose scheduling gate was removed, whatever the cache shows. */

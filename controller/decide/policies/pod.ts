@@ -10,7 +10,7 @@ import type { Draft, Policy } from '../draft.ts';
 import { hasPassed } from '../draft.ts';
 import { afterLoss } from '../loss.ts';
 import { recordStartFailure } from '../start-failures.ts';
-import { boundBefore, failedStart, failLive, freeIndex, startMs, wasBound } from './starting.ts';
+import { boundBefore, failedStart, failLive, freeIndex, hadBeenBound, startMs } from './starting.ts';
 
 /** The pod of the present incarnation: lost, ended or silent. */
 
@@ -54,7 +54,7 @@ export const gone: Policy = (draft) => {
   const turn = turns.running?.status.podUID === lost ? turns.running : undefined;
   if (turn) draft.actions.push({ do: 'WriteTurn', turn, status: afterLoss(draft, turn) });
   if (!pod) {
-    if (!wasBound(draft, lost)) recordStartFailure(draft, lost);
+    if (!hadBeenBound(draft, lost)) recordStartFailure(draft, lost);
     draft.actions.push({ do: 'CloseLink' });
     draft.released = true;
   }
@@ -85,7 +85,7 @@ export const over: Policy = (draft) => {
     draft.actions.push({ do: 'ReadLog', pod });
     return 'Stop';
   }
-  if (!wasBound(draft, pod.metadata.uid) && !pod.metadata.deletionTimestamp) return failedStart(draft, pod);
+  if (!hadBeenBound(draft, pod.metadata.uid) && !pod.metadata.deletionTimestamp) return failedStart(draft, pod);
   // A turn that waits for a decision goes on waiting.
   if (ours && ours !== waiting) draft.actions.push({ do: 'WriteTurn', turn: ours, status: afterLoss(draft, ours) });
   if (pod.metadata.deletionTimestamp) return 'Stop';

@@ -3,6 +3,7 @@ import { BRINGER, BUILDER } from '../../../core/resources/names.ts';
 import { startLimit } from '../../settings/granted.ts';
 import { isRunnerless, wasLetRun } from '../../settings/runnerless.ts';
 import { ended } from '../../status/turn-status.ts';
+import { podSaidBound } from '../../world/bound-pod.ts';
 import { wasNeverSent } from '../../world/link-view.ts';
 import { isGiven } from '../../world/own-turns.ts';
 import { couldNotStart, isHopeless, ownContainer, podProblem, startedContainer } from '../../world/pod-status.ts';
@@ -22,12 +23,7 @@ const MAX_FAILED_STARTS = 3;
 /** Reports whether this pod is known to have been bound, perhaps by an earlier leader. */
 export function boundBefore({ world: { session, link } }: Draft, podUID: string): boolean {
   if (link?.podUID === podUID && link.resumed) return true;
-  const { podUID: named, conditions } = session.status ?? {};
-  const was = conditions?.some(
-    ({ type, status, reason }) =>
-      (type === 'Ready' && status === 'True') || (type === 'Suspended' && reason === 'Suspending'),
-  );
-  return was === true && named === podUID;
+  return podSaidBound(session) === podUID;
 }
 
 export function wasBound(draft: Draft, podUID: string): boolean {
@@ -35,6 +31,11 @@ export function wasBound(draft: Draft, podUID: string): boolean {
   if (isRunnerless(draft)) return wasLetRun(draft, podUID);
   if (boundBefore(draft, podUID)) return true;
   return link?.podUID === podUID && (link.bound !== undefined || link.sent.size > 0);
+}
+
+/** Reports the same of a pod that has ended or is gone: its link may be closed by now, and the status no longer shows it ready. */
+export function hadBeenBound(draft: Draft, podUID: string): boolean {
+  return wasBound(draft, podUID) || draft.world.memory.incarnation.bound?.podUID === podUID;
 }
 
 /**

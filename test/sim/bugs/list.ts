@@ -257,10 +257,10 @@ import { sessionPod } from '../pod/pod.ts';`,
     edits: [
       {
         file: 'controller/decide/policies/pod.ts',
-        find: '  if (!pod) {\n    if (!wasBound(draft, lost))',
+        find: '  if (!pod) {\n    if (!hadBeenBound(draft, lost))',
         replace: `  if (!pod) {
     failLive(draft, draft.turns.lastIndex + 1, { reason: 'PodLost', message: 'its pod was given up' });
-    if (!wasBound(draft, lost))`,
+    if (!hadBeenBound(draft, lost))`,
       },
     ],
     caughtBy: ['is true'],

@@ -1,4 +1,4 @@
-import type { Bug } from './bug.ts';
+import { type Bug, PLAIN } from './bug.ts';
 
 /** Mistakes in what becomes of a run: its result, its log, its time, its order. */
 export const outcomeBugs: readonly Bug[] = [
@@ -306,6 +306,19 @@ export const outcomeBugs: readonly Bug[] = [
         file: 'controller/decide/policies/starting.ts',
         find: ' && !wasKilled && !couldNotStart(pod);',
         replace: ' && !wasKilled;',
+      },
+    ],
+  },
+  {
+    name: 'a pod that took turns counts as a failed start once it is gone',
+    caughtBy: ['tried again'],
+    within: 200,
+    focus: { podRates: { crash: 0.4 }, misfortunes: ['a pod is killed'], misfortuneEveryMs: 1500, ...PLAIN },
+    edits: [
+      {
+        file: 'controller/reconcile.ts',
+        find: "    if (bound) learn(memory, { fact: 'PodBound', podUID: bound });\n",
+        replace: '    void bound;\n',
       },
     ],
   },

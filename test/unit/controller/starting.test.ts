@@ -4,6 +4,7 @@ import { decide } from '../../../controller/decide/decide.ts';
 import type { Draft } from '../../../controller/decide/draft.ts';
 import { boundBefore } from '../../../controller/decide/policies/starting.ts';
 import { queued } from '../../../controller/status/turn-status.ts';
+import { boundPod } from '../../../controller/world/bound-pod.ts';
 import type { CachedSession } from '../../../controller/world/world.ts';
 import type { StoredPod } from '../../../core/kube/builtin.ts';
 import {
@@ -45,6 +46,48 @@ describe('a pod was bound before, by what the status says', () => {
       assert.equal(boundBefore(draft, 'another pod'), false);
     });
   }
+});
+
+describe('a pod that is gone, and that no status shows ready any more', () => {
+  const conditions = [condition('Ready', 'False', 'Starting')];
+  const session = aSession({ status: { ...RUNNING_STATUS, phase: 'Starting', conditions } });
+  const failures = (memory: object) =>
+    decide(aWorld({ session, turns: [aTurn()], memory: { confirmedGone: { podUID: POD_UID }, ...memory } })).status
+      .startFailures?.count;
+  test('counts as no failed start where its runner was bound', () => {
+    assert.equal(failures({ bound: { podUID: POD_UID } }), undefined);
+  });
+  test('counts as a failed start where only that of another pod was', () => {
+    assert.equal(failures({}), 1);
+    assert.equal(failures({ bound: { podUID: 'p-0' } }), 1);
+  });
+  test('is not tried again as a failed start while it is only ended', () => {
+    const status = {
+      phase: 'Failed',
+      containerStatuses: [
+        { name: 'session', ready: false, restartCount: 0, state: { terminated: { exitCode: 1, reason: 'Error' } } },
+      ],
+    } as const;
+    const world = { session, turns: [aTurn()], pod: aPod({ status: status as never }) };
+    const whys = (memory: object) =>
+      decide(aWorld({ ...world, memory })).actions.flatMap((action) => (action.do === 'DeletePod' ? [action.why] : []));
+    assert.deepEqual(whys({ bound: { podUID: POD_UID } }), ['its container ended']);
+    assert.deepEqual(whys({}), ['its container ended before it took a turn']);
+  });
+});
+
+describe('a pod whose runner is known to have been bound', () => {
+  const unready = aSession({ status: RUNNING_STATUS });
+  const ready = aSession({ status: { ...RUNNING_STATUS, conditions: [condition('Ready', 'True', 'Ready')] } });
+  test('is the one of the link that was bound, or that was bound already', () => {
+    assert.equal(boundPod({ session: unready, link: aLink({ bound: {} as never }) }), POD_UID);
+    assert.equal(boundPod({ session: unready, link: aLink({ phase: 'Opening', resumed: true }) }), POD_UID);
+  });
+  test('is otherwise the one that the status shows ready', () => {
+    assert.equal(boundPod({ session: unready, link: aLink({ phase: 'Opening' }) }), undefined);
+    assert.equal(boundPod({ session: unready, link: undefined }), undefined);
+    assert.equal(boundPod({ session: ready, link: undefined }), POD_UID);
+  });
 });
 
 describe('a pod whose time to start is over', () => {

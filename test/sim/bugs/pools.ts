@@ -1,5 +1,5 @@
 import type { Focus } from '../focus.ts';
-import type { Bug } from './bug.ts';
+import { type Bug, PLAIN } from './bug.ts';
 
 /** Sessions that claim often and at once. */
 const CLAIMS: Focus = { pools: true, deedEveryMs: 150, deeds: ['create a session', 'give a turn'] };
@@ -110,7 +110,8 @@ export const poolBugs: readonly Bug[] = [
     name: 'the hash of a pod says nothing of its class',
     caughtBy: ['made alike'],
     within: 200,
-    focus: { pools: true },
+    // Pools change their class, and sessions take their pods.
+    focus: { pools: true, poolEveryMs: 300, deedEveryMs: 300, maxRunning: 20, ...PLAIN },
     edits: [
       {
         file: 'controller/pod/pod.ts',

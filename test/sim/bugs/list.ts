@@ -171,14 +171,15 @@ import { sessionPod } from '../pod/pod.ts';`,
       'told truly',
     ],
     within: 200,
-    // Standbys whose watches are late take over from leaders that give the lease free.
+    // Standbys whose watches are late take over from leaders that give the lease free, and admit a session beside one of these.
     focus: {
       deeds: ['ask a session to suspend once'],
       misfortunes: ['a controller is told to stop'],
-      misfortuneEveryMs: 1500,
-      deedEveryMs: 150,
-      maxRunning: 8,
-      rates: { watchStalled: 0.1, watchBroken: 0, refused: 0, lost: 0, conflict: 0, slow: 0.1, attach: 0, store: 0 },
+      misfortuneEveryMs: 2500,
+      deedEveryMs: 200,
+      maxRunning: 1,
+      rates: { watchStalled: 0.15, watchBroken: 0, refused: 0, lost: 0, conflict: 0, slow: 0, attach: 0, store: 0 },
+      ...PLAIN,
     },
     edits: [
       {

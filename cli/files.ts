@@ -1,12 +1,13 @@
 import { lstat, readdir, readFile, readlink } from 'node:fs/promises';
-import { basename, join, resolve } from 'node:path';
+import { basename, dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import ignore, { type Ignore } from 'ignore';
 import type { ConfigMap } from '../core/kube/builtin.ts';
+import { staysInside } from '../core/links.ts';
 import type { AgentFile } from '../core/resources/agent.ts';
 import { ownedBy, type StoredSession } from '../core/resources/kinds.ts';
-import { MiB } from '../core/resources/limits.ts';
+import { MAX_AGENT_FILES, MAX_AGENT_FILES_BYTES, MiB } from '../core/resources/limits.ts';
 import { LABEL_AGENT_FILES } from '../core/resources/names.ts';
 import { refused } from './errors.ts';
 
@@ -16,9 +17,8 @@ const compress = promisify(gzip);
 const ARCHIVE = 'files.tar.gz';
 /** Limit of the content of a ConfigMap (MaxSecretSize of Kubernetes), bytes. */
 const MAX_ARCHIVE_BYTES = MiB;
-/** Limit of the files before they are compressed, which is what a runner unpacks. */
-const MAX_PLAIN_BYTES = 64 * MiB;
-const MAX_ENTRIES = 20_000;
+/** Size of a block of a tar archive, in which headers and contents are padded. */
+const BLOCK_BYTES = 512;
 /** Number of entries that an error about their size names. */
 const NAMED = 5;
 
@@ -32,7 +32,10 @@ interface Entry {
   /** Path on this machine. */
   path: string;
   type: 'file' | 'directory' | 'symlink';
+  /** Size of a file; 0 of anything else. */
   bytes: number;
+  /** Target of a link. */
+  linkname?: string;
   executable: boolean;
 }
 
@@ -50,7 +53,8 @@ export interface PackOptions {
 
 /**
  * Packs files and folders as a gzipped tar archive; a folder keeps its name, `.` and paths that end in `/.` stand for its
- * content. Refuses what does not exist, what is neither file, folder nor link, and what is too large for a ConfigMap.
+ * content. Refuses what does not exist, what is too large for a ConfigMap, and whatever a runner would refuse to unpack: what is neither
+ * file, folder nor link, a link that leads out, too many entries, and too large an archive.
  */
 export async function packFiles(paths: readonly string[], { cwd, all }: PackOptions): Promise<Buffer> {
   const entries = new Map<string, Entry>();
@@ -59,19 +63,40 @@ export async function packFiles(paths: readonly string[], { cwd, all }: PackOpti
     const isContent = path === '.' || path.endsWith('/.');
     for await (const entry of walk(full, isContent ? '' : basename(full), { flag: path, all })) {
       entries.set(entry.name, entry);
-      if (entries.size > MAX_ENTRIES) throw refused(`--with ${path}: these are more than ${MAX_ENTRIES} files`);
+      if (entries.size > MAX_AGENT_FILES) {
+        throw refused(
+          `--with ${path}: these are more than ${MAX_AGENT_FILES} files, folders and links; leave some out with .berthignore, or put them into the image`,
+        );
+      }
     }
   }
   const list = [...entries.values()];
   if (!list.some(({ type }) => type !== 'directory'))
     throw refused(`--with ${paths.join(' ')}: no file is left to pack`);
-  const plain = list.reduce((sum, { bytes }) => sum + bytes, 0);
-  if (plain > MAX_PLAIN_BYTES) throw tooLarge(`${plain} bytes`, `${MAX_PLAIN_BYTES}`, list);
-  const archive = await compress(await tarOf(list));
+  refuseFilesAsFolders(entries);
+  // What the archive has at least: nothing is read that would not fit.
+  const atLeast = list.reduce((sum, { bytes }) => sum + BLOCK_BYTES * (1 + Math.ceil(bytes / BLOCK_BYTES)), 0);
+  const tooMany = (bytes: number) => tooLarge(`${bytes} bytes as a tar archive`, `${MAX_AGENT_FILES_BYTES}`, list);
+  if (atLeast > MAX_AGENT_FILES_BYTES) throw tooMany(atLeast);
+  const plain = await tarOf(list);
+  if (plain.length > MAX_AGENT_FILES_BYTES) throw tooMany(plain.length);
+  const archive = await compress(plain);
   if (archive.length > MAX_ARCHIVE_BYTES) {
     throw tooLarge(`${archive.length} bytes compressed`, `${MAX_ARCHIVE_BYTES}`, list);
   }
   return archive;
+}
+
+/** Refuses what is a folder in one of the paths and a file or link in another. */
+function refuseFilesAsFolders(entries: ReadonlyMap<string, Entry>): void {
+  for (const { name } of entries.values()) {
+    const parent = entries.get(dirname(name));
+    if (!parent || parent.type === 'directory') continue;
+    const what = parent.type === 'file' ? 'file' : 'link';
+    throw refused(
+      `--with: ${JSON.stringify(parent.name)} is a folder in one of the paths and a ${what} in another; give one of them another name`,
+    );
+  }
 }
 
 function tooLarge(size: string, limit: string, entries: readonly Entry[]): Error {
@@ -87,21 +112,40 @@ async function* walk(
   name: string,
   { flag, all, above = [] }: { flag: string; all: boolean; above?: readonly Rules[] },
 ): AsyncGenerator<Entry> {
-  const stats = await lstat(path).catch((error: NodeJS.ErrnoException) => {
-    throw refused(`--with ${flag}: ${path} cannot be read (${error.code})`);
-  });
+  const stats = await read(path, `--with ${flag}`, (entry) => lstat(entry));
   const common = { name, path, executable: (stats.mode & 0o111) !== 0 };
   if (stats.isFile()) yield { ...common, type: 'file', bytes: stats.size };
-  else if (stats.isSymbolicLink()) yield { ...common, type: 'symlink', bytes: 0 };
-  else if (!stats.isDirectory()) throw refused(`--with ${flag}: ${path} is neither a file, a folder nor a link`);
+  else if (stats.isSymbolicLink()) {
+    const linkname = await read(path, `--with ${flag}`, (link) => readlink(link));
+    if (!staysInside(name, linkname)) {
+      throw refused(
+        `--with ${flag}: the link ${JSON.stringify(name)} leads to ${JSON.stringify(linkname)}, which is not among the files of a session; put a copy in its place, or leave it out with .berthignore`,
+      );
+    }
+    yield { ...common, type: 'symlink', bytes: 0, linkname };
+  } else if (!stats.isDirectory()) throw refused(`--with ${flag}: ${path} is neither a file, a folder nor a link`);
   else {
     if (name !== '') yield { ...common, type: 'directory', bytes: 0 };
     const rules = all ? [] : [...above, await rulesIn(path, name)];
-    for (const child of (await readdir(path, { withFileTypes: true })).sort((a, b) => (a.name < b.name ? -1 : 1))) {
+    const children = await read(path, `--with ${flag}`, (folder) => readdir(folder, { withFileTypes: true }));
+    for (const child of children.sort((a, b) => (a.name < b.name ? -1 : 1))) {
       const below = name === '' ? child.name : `${name}/${child.name}`;
       if (isIgnored(child.isDirectory() ? `${below}/` : below, rules)) continue;
       yield* walk(join(path, child.name), below, { flag, all, above: rules });
     }
+  }
+}
+
+/** Reads something of a path; refuses a path of which that is not possible. */
+async function read<T>(path: string, flag: string, reading: (path: string) => Promise<T>): Promise<T> {
+  try {
+    return await reading(path);
+  } catch (error) {
+    // Node decodes a name that is not UTF-8 with replacement characters, and finds no such file then.
+    const why = path.includes('\ufffd')
+      ? 'its name is not UTF-8; give it another'
+      : (error as NodeJS.ErrnoException).code;
+    throw refused(`${flag}: ${path} cannot be read (${why})`);
   }
 }
 
@@ -130,12 +174,12 @@ async function tarOf(entries: readonly Entry[]): Promise<Buffer> {
   const collected = (async () => {
     for await (const piece of archive as AsyncIterable<Buffer>) pieces.push(piece);
   })();
-  for (const { name, path, type, executable } of entries) {
+  for (const { name, path, type, executable, linkname } of entries) {
     const mode = type === 'directory' || executable ? 0o555 : 0o444;
     const header = { name, mode, mtime: new Date(0) };
-    if (type === 'file') archive.entry(header, await readFile(path));
+    if (type === 'file') archive.entry(header, await read(path, '--with', (file) => readFile(file)));
     else if (type === 'directory') archive.entry({ ...header, type });
-    else archive.entry({ ...header, type, linkname: await readlink(path) });
+    else archive.entry({ ...header, type, linkname: linkname as string });
   }
   archive.finalize();
   await collected;

@@ -1,13 +1,10 @@
 import { chmodSync } from 'node:fs';
-import { posix } from 'node:path';
 import { createGunzip } from 'node:zlib';
 import type { AgentFiles } from '../core/frames/messages.ts';
+import { staysInside } from '../core/links.ts';
+import { MAX_AGENT_FILES, MAX_AGENT_FILES_BYTES } from '../core/resources/limits.ts';
 import { Extraction } from './state/extract.ts';
 import { replaceDirectory } from './state/unpack.ts';
-
-/** Limits of the agent's files, unpacked. */
-const MAX_PLAIN_BYTES = 64 * 1024 * 1024;
-const MAX_ENTRIES = 20_000;
 
 /**
  * Fills BERTH_AGENT_DIR with the content of the archives, of which a later one replaces files of an earlier one. Nothing
@@ -19,8 +16,8 @@ export async function unpackAgentFiles(directory: string, archives: readonly Buf
     const extraction = new Extraction(fresh, {
       what: 'agent.files',
       decompress: createGunzip,
-      maxBytes: MAX_PLAIN_BYTES,
-      maxEntries: MAX_ENTRIES,
+      maxBytes: MAX_AGENT_FILES_BYTES,
+      maxEntries: MAX_AGENT_FILES,
       modeOf: (type, mode) => (type === 'directory' || mode & 0o111 ? 0o555 : 0o444),
       allowsLink: staysInside,
     });
@@ -28,13 +25,6 @@ export async function unpackAgentFiles(directory: string, archives: readonly Buf
     extraction.finish();
   });
   chmodSync(directory, 0o555);
-}
-
-/** Reports whether a link leads to a path below the root, judged by its text alone. */
-export function staysInside(path: string, target: string): boolean {
-  if (posix.isAbsolute(target)) return false;
-  const end = posix.join(posix.dirname(path), target);
-  return end !== '..' && !end.startsWith('../');
 }
 
 /** The archives that have arrived of the version of the agent's files that is being sent. */

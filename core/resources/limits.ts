@@ -27,6 +27,9 @@ export const MAX_PROMPT_BYTES = 4 * KiB;
 export const MAX_PAYLOAD_BYTES = 16 * KiB;
 /** Limit of the files in `agent.files[].inline` together, paths and contents. */
 export const MAX_INLINE_FILES_BYTES = 16 * KiB;
+/** Limits of the archives of `agent.files` together: bytes of the plain tar archives, headers and padding included, and their entries. */
+export const MAX_AGENT_FILES_BYTES = 64 * MiB;
+export const MAX_AGENT_FILES = 20_000;
 /** Limit of one event of an agent. */
 export const MAX_EVENT_BYTES = 16 * KiB;
 /** Limit of the named processes that a turn left running. */

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { chmodSync, readFileSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { createZstdDecompress } from 'node:zlib';
-import { staysInside } from '../agent-files.ts';
+import { staysInside } from '../../core/links.ts';
 import { Extraction } from '../state/extract.ts';
 import { replaceDirectory } from '../state/unpack.ts';
 

@@ -140,4 +140,56 @@ describe('refused is', () => {
       /bytes compressed; at most 1048576 fit\. The largest are "big\.bin" \(900000 bytes\), "second\.bin"/,
     );
   });
+
+  const LARGEST = 64 * 1024 * 1024;
+  /** Bytes of the archive beside one file's content: its header, and the two blocks at the end. */
+  const BESIDE = 3 * 512;
+  test('one byte more than a runner unpacks, measured as the runner does: with headers and padding', async () => {
+    const cwd = make({ most: Buffer.alloc(LARGEST - BESIDE), more: Buffer.alloc(LARGEST - BESIDE + 1) });
+    const directory = join(folder, `unpacked-${++number}`);
+    await unpackAgentFiles(directory, [await packFiles(['most'], { cwd, all: false })]);
+    assert.equal(statSync(join(directory, 'most')).size, LARGEST - BESIDE);
+    await assert.rejects(
+      packFiles(['more'], { cwd, all: false }),
+      /--with: the files have 67109376 bytes as a tar archive; at most 67108864 fit\. The largest are "more" \(67107329 bytes\)/,
+    );
+  });
+
+  test('what fits by its contents but not with the headers of long names', async () => {
+    const name = (index: number) => `${'ü'.repeat(60)}/${index}-${'ö'.repeat(110)}`;
+    const files = Object.fromEntries(Array.from({ length: 30 }, (_, index) => [name(index), '']));
+    const content = Buffer.alloc(LARGEST - 32 * 512 - BESIDE);
+    const cwd = make({ ...files, content });
+    const found = await packFiles(['.'], { cwd, all: false }).then(() => '', String);
+    assert.match(found, /--with: the files have \d+ bytes as a tar archive; at most 67108864 fit/);
+  });
+
+  test('a link that leads out of the files, which is named with its target', async () => {
+    for (const [target, path] of [
+      ['/etc/passwd', 'lib'],
+      ['../../secret', 'lib'],
+      ['../secret', 'lib/.'],
+    ] as const) {
+      const cwd = make({ 'lib/a.py': '', secret: '' });
+      symlinkSync(target, join(cwd, 'lib/link'));
+      const name = path === 'lib' ? 'lib/link' : 'link';
+      await assert.rejects(packFiles([path], { cwd, all: false }), {
+        message: `--with ${path}: the link "${name}" leads to "${target}", which is not among the files of a session; put a copy in its place, or leave it out with .berthignore`,
+      });
+    }
+  });
+
+  test('a name that is a folder in one path and a file in another', async () => {
+    const message = await refusal({ 'lib/a.py': '', 'other/lib': '' }, 'lib', 'other/.');
+    assert.match(message, /--with: "lib" is a folder in one of the paths and a file in another/);
+  });
+
+  test('a file whose name is not UTF-8', async () => {
+    const cwd = make({ 'a.py': '' });
+    writeFileSync(Buffer.concat([Buffer.from(`${cwd}/`), Buffer.from([0xff, 0x2e])]), '');
+    await assert.rejects(
+      packFiles(['.'], { cwd, all: false }),
+      /--with \.: .*\/\ufffd\. cannot be read \(its name is not UTF-8; give it another\)/,
+    );
+  });
 });

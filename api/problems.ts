@@ -29,6 +29,7 @@ export const PROBLEMS = {
   IdempotencyKeyReused: [422, 'The Idempotency-Key was used with another request.'],
   AlreadyExists: [409, 'An object of this name exists.'],
   Conflict: [409, 'The object has changed meanwhile.'],
+  UIDMismatch: [409, 'The object of this name has another UID than the one given.'],
   SessionTerminating: [409, 'The session is being deleted.'],
   SessionFinished: [409, 'The session is finished.'],
   SessionTakesOneTurn: [409, 'The session takes one turn only.'],

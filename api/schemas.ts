@@ -22,6 +22,19 @@ export const artifactParams = turnParams.extend({
 });
 
 export const noQuery = z.strictObject({});
+const uidQuery = (of: string) =>
+  z.strictObject({
+    uid: z
+      .string()
+      .min(1)
+      .max(128)
+      .optional()
+      .describe(
+        `UID of the ${of}, as its metadata has it: a precondition. Another ${of} that has come under the name is left alone (UIDMismatch).`,
+      ),
+  });
+export const sessionUidQuery = uidQuery('session');
+export const turnUidQuery = uidQuery('turn');
 export const listQuery = z.strictObject({
   limit: z.coerce
     .number()

@@ -48,10 +48,14 @@ export interface Backend {
   createTurn(turn: NewTurn, session: StoredSession, cli: Cli): Promise<StoredTurn>;
   /** Returns what would be created, in order, and creates nothing. */
   rehearse(plan: Plan, mode: DryRun, cli: Cli): Promise<KubeObject[]>;
-  /** Resolves with the session as it is after the request. `spec.suspendRequest` identifies the request without `hold`. */
-  suspend(name: string, hold: boolean, signal: AbortSignal): Promise<StoredSession>;
-  restart(name: string, signal: AbortSignal): Promise<StoredSession>;
-  resume(name: string, signal: AbortSignal): Promise<void>;
+  /**
+   * Resolves with the session as it is after the request. `spec.suspendRequest` identifies the request without `hold`. This and the
+   * methods below change the very object that is given: they refuse another that has its name by now.
+   */
+  suspend(session: StoredSession, hold: boolean, signal: AbortSignal): Promise<StoredSession>;
+  restart(session: StoredSession, signal: AbortSignal): Promise<StoredSession>;
+  resume(session: StoredSession, signal: AbortSignal): Promise<void>;
+  /** Rejects with NotFound where the session was deleted already, whatever has its name. */
   deleteSession(session: StoredSession, options: CallOptions): Promise<void>;
   /** Has a turn end that has not ended yet. */
   cancelTurn(turn: StoredTurn, signal: AbortSignal): Promise<void>;

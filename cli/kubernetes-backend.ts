@@ -1,13 +1,17 @@
 import { randomSuffix } from '../core/generated-name.ts';
 import type { KubeClient } from '../core/kube/client.ts';
-import { sessions, turns } from '../core/resources/kinds.ts';
+import { isConflict } from '../core/kube/errors.ts';
+import { type StoredSession, sessions, turns } from '../core/resources/kinds.ts';
 import type { Backend } from './backend.ts';
 import type { Cli } from './cli.ts';
 import type { KubeCluster } from './cluster.ts';
+import { replaced } from './replaced.ts';
 
 /** Backend on the Kubernetes API. Modules are imported when they are needed: each command needs few of them. */
 export function kubernetesBackend(cluster: () => KubeCluster, api: KubeClient, cli: Cli): Backend {
   const ref = (name: string) => ({ namespace: cluster().namespace, name });
+  const patch = ({ metadata: { name, uid } }: StoredSession, spec: object, signal: AbortSignal) =>
+    api.patch(sessions, ref(name), { metadata: { uid }, spec }, { signal });
   return {
     async createSession(session, turn, cli) {
       const { createSession, createTurn } = await import('./create.ts');
@@ -18,18 +22,22 @@ export function kubernetesBackend(cluster: () => KubeCluster, api: KubeClient, c
     },
     createTurn: async (turn, session, cli) => (await import('./create.ts')).createTurn(turn, session, cluster(), cli),
     rehearse: async (plan, mode, cli) => (await import('./rehearse.ts')).rehearse(plan, mode, cluster(), cli),
-    suspend(name, hold, signal) {
-      const spec = hold ? { suspend: true } : { suspendRequest: randomSuffix(cli.random, 12) };
-      return api.patch(sessions, ref(name), { spec }, { signal });
+    suspend: (session, hold, signal) =>
+      patch(session, hold ? { suspend: true } : { suspendRequest: randomSuffix(cli.random, 12) }, signal),
+    restart: (session, signal) => patch(session, { restartRequest: randomSuffix(cli.random, 12) }, signal),
+    async resume(session, signal) {
+      await patch(session, { suspend: false, suspendRequest: null }, signal);
     },
-    restart: (name, signal) =>
-      api.patch(sessions, ref(name), { spec: { restartRequest: randomSuffix(cli.random, 12) } }, { signal }),
-    async resume(name, signal) {
-      await api.patch(sessions, ref(name), { spec: { suspend: false, suspendRequest: null } }, { signal });
+    async deleteSession({ metadata: { name, uid } }, options) {
+      try {
+        await api.delete(sessions, ref(name), { uid, ...options });
+      } catch (error) {
+        throw isConflict(error) ? replaced(name) : error;
+      }
     },
-    deleteSession: ({ metadata: { name, uid } }, options) => api.delete(sessions, ref(name), { uid, ...options }),
-    async cancelTurn({ metadata: { name } }, signal) {
-      await api.patch(turns, ref(name), { spec: { cancel: true } }, { signal });
+    async cancelTurn({ metadata: { name, uid } }, signal) {
+      // The API server takes the UID in a patch as a precondition.
+      await api.patch(turns, ref(name), { metadata: { uid }, spec: { cancel: true } }, { signal });
     },
     decide: async (turn, requestId, decision, signal) =>
       (await import('./decide.ts')).createApproval(turn, requestId, decision, cluster(), signal),

@@ -6,9 +6,10 @@ import type { Caller } from '../auth/access.ts';
 import { checkClass, checkInput } from '../checks.ts';
 import { createOnce, hash } from '../idempotency.ts';
 import { listPage, pageBody } from '../list-page.ts';
+import { onlyIf, refuseOther } from '../precondition.ts';
 import { showSession } from '../present.ts';
 import { Problem } from '../problems.ts';
-import { type Route, route } from '../route.ts';
+import { type Call, type Route, route, type Services } from '../route.ts';
 import {
   namespaceParams,
   noBody,
@@ -18,6 +19,7 @@ import {
   sessionList,
   sessionListQuery,
   sessionParams,
+  sessionUidQuery,
   suspendBody,
 } from '../schemas.ts';
 
@@ -100,11 +102,13 @@ export const sessionRoutes: Route[] = [
     description: 'Its pod, turns, state and logs go with it.',
     rights: [{ verb: 'delete', resource: 'sessions', nameParam: 'session' }],
     params: sessionParams,
-    query: noQuery,
+    query: sessionUidQuery,
     responses: { 204: { description: 'Deleted, or being deleted.' } },
-    async handle({ params }, { api }) {
-      const { namespace, session: name } = params;
-      await api.delete(sessions, { namespace, name }, { propagationPolicy: 'Background' });
+    async handle({ params: { namespace, session: name }, query: { uid } }, { api }) {
+      const ref = { namespace, name };
+      const precondition = uid === undefined ? {} : { uid };
+      const deleted = api.delete(sessions, ref, { propagationPolicy: 'Background', ...precondition });
+      await onlyIf(uid, deleted, api, sessions, ref);
       return { status: 204 };
     },
   }),
@@ -117,18 +121,18 @@ export const sessionRoutes: Route[] = [
       'After the turns given so far the state is stored and the pod is given up. A later turn wakes the session, unless it is on hold.',
     rights: [{ verb: 'patch', resource: 'sessions', nameParam: 'session' }],
     params: sessionParams,
-    query: noQuery,
+    query: sessionUidQuery,
     body: suspendBody,
     creates: true,
     responses: { 202: { description: 'The session will be suspended.', schema: session } },
-    async handle({ params, body, caller, key, signal }, { api, random }) {
-      const { namespace, session: name } = params;
-      const session = await api.get(sessions, { namespace, name }, { signal });
-      const id = requestId(caller, key, random);
+    async handle(call, services) {
+      const { body, caller, key } = call;
+      const session = await read(call, services);
+      const id = requestId(caller, key, services.random);
       const spec = body.hold ? { suspend: true } : { suspendRequest: id };
       // A repeat of a request that came in time is answered as the first was.
       if (body.hold || session.spec.suspendRequest !== id) refuseFinished(session);
-      return { status: 202, body: showSession(await api.patch(sessions, { namespace, name }, { spec })) };
+      return { status: 202, body: await patched(call, { spec }, services) };
     },
   }),
   route({
@@ -140,16 +144,15 @@ export const sessionRoutes: Route[] = [
       'The running turn ends, then the state is stored and the pod is given up. The next turn, or one that waits, starts a new pod with the present settings of session and class.',
     rights: [{ verb: 'patch', resource: 'sessions', nameParam: 'session' }],
     params: sessionParams,
-    query: noQuery,
+    query: sessionUidQuery,
     body: noBody,
     creates: true,
     responses: { 202: { description: 'The pod will be replaced.', schema: session } },
-    async handle({ params, caller, key, signal }, { api, random }) {
-      const { namespace, session: name } = params;
-      const session = await api.get(sessions, { namespace, name }, { signal });
-      const spec = { restartRequest: requestId(caller, key, random) };
+    async handle(call, services) {
+      const session = await read(call, services);
+      const spec = { restartRequest: requestId(call.caller, call.key, services.random) };
       if (session.spec.restartRequest !== spec.restartRequest) refuseFinished(session);
-      return { status: 202, body: showSession(await api.patch(sessions, { namespace, name }, { spec })) };
+      return { status: 202, body: await patched(call, { spec }, services) };
     },
   }),
   route({
@@ -160,13 +163,11 @@ export const sessionRoutes: Route[] = [
     description: 'Starts no pod by itself: the next turn does, or one that was held.',
     rights: [{ verb: 'patch', resource: 'sessions', nameParam: 'session' }],
     params: sessionParams,
-    query: noQuery,
+    query: sessionUidQuery,
     body: noBody,
     responses: { 200: { description: 'The session takes turns.', schema: session } },
-    async handle({ params }, { api }) {
-      const { namespace, session: name } = params;
-      const patch = { spec: { suspend: false, suspendRequest: null } };
-      return { status: 200, body: showSession(await api.patch(sessions, { namespace, name }, patch)) };
+    async handle(call, services) {
+      return { status: 200, body: await patched(call, { spec: { suspend: false, suspendRequest: null } }, services) };
     },
   }),
   route({
@@ -178,16 +179,42 @@ export const sessionRoutes: Route[] = [
       'It counts as activity: timeouts.idle begins anew, and a suspension for want of activity is undone. It wakes no session.',
     rights: [{ verb: 'patch', resource: 'sessions', nameParam: 'session' }],
     params: sessionParams,
-    query: noQuery,
+    query: sessionUidQuery,
     body: noBody,
     responses: { 200: { description: 'The session counts as active now.', schema: session } },
-    async handle({ params }, { api, clock }) {
-      const { namespace, session: name } = params;
-      const patch = { metadata: { annotations: { [ANNOTATION_TOUCHED_AT]: new Date(clock.now()).toISOString() } } };
-      return { status: 200, body: showSession(await api.patch(sessions, { namespace, name }, patch)) };
+    async handle(call, services) {
+      const annotations = { [ANNOTATION_TOUCHED_AT]: new Date(services.clock.now()).toISOString() };
+      return { status: 200, body: await patched(call, { annotations }, services) };
     },
   }),
 ];
+
+/** A request for one session, which may name the session's UID. */
+type OfSession = Pick<
+  Call<{ namespace: string; session: string }, { uid?: string | undefined }>,
+  'params' | 'query' | 'signal'
+>;
+
+async function read({ params, query: { uid }, signal }: OfSession, { api }: Services): Promise<StoredSession> {
+  const { namespace, session: name } = params;
+  const session = await api.get(sessions, { namespace, name }, { signal });
+  refuseOther(session, uid, sessions);
+  return session;
+}
+
+/** Patches the session, if it has the UID that the request names, and returns it as the API shows it. */
+async function patched(
+  { params, query: { uid } }: OfSession,
+  { annotations, spec }: { annotations?: object; spec?: object },
+  { api }: Services,
+): Promise<object> {
+  const { namespace, session: name } = params;
+  const ref = { namespace, name };
+  // The API server takes the UID in a patch as a precondition.
+  const metadata = { ...(annotations ? { annotations } : {}), ...(uid === undefined ? {} : { uid }) };
+  const patch = api.patch(sessions, ref, { metadata, ...(spec ? { spec } : {}) });
+  return showSession(await onlyIf(uid, patch, api, sessions, ref));
+}
 
 /**
  * Returns an id of the length that spec.suspendRequest and spec.restartRequest allow: a new one, or one derived from user

@@ -13,6 +13,7 @@ import { isTerminal } from '../../core/resources/turn-phases.ts';
 import { checkInput, checkTakesTurns, checkTurn } from '../checks.ts';
 import { createOnce } from '../idempotency.ts';
 import { listPage, pageBody } from '../list-page.ts';
+import { onlyIf, refuseOther } from '../precondition.ts';
 import { showTurn } from '../present.ts';
 import { Problem } from '../problems.ts';
 import { logText, outputJson } from '../results.ts';
@@ -24,10 +25,12 @@ import {
   noBody,
   noQuery,
   sessionParams,
+  sessionUidQuery,
   turn,
   turnCreate,
   turnList,
   turnParams,
+  turnUidQuery,
   waitQuery,
 } from '../schemas.ts';
 import { metaOf } from './sessions.ts';
@@ -45,17 +48,18 @@ export const turnRoutes: Route[] = [
     description: 'It runs after those given before it, and wakes the session where that is suspended.',
     rights: [{ verb: 'create', resource: 'turns' }],
     params: sessionParams,
-    query: noQuery,
+    query: sessionUidQuery,
     body: turnCreate,
     creates: true,
     responses: {
       201: { description: 'Created.', schema: turn },
       200: { description: 'Created by an earlier request with this Idempotency-Key.', schema: turn },
     },
-    async handle({ params, body, caller, key }, services) {
+    async handle({ params, query, body, caller, key }, services) {
       const { namespace, session: name } = params;
       checkInput(body.spec.input ?? null);
       const session = await services.api.get(sessions, { namespace, name });
+      refuseOther(session, query.uid, sessions);
       const { object, created } = await createOnce<Turn>({
         ...services,
         resource: turns,
@@ -182,16 +186,21 @@ export const turnRoutes: Route[] = [
     description: 'One that has ended stays as it ended.',
     rights: [{ verb: 'patch', resource: 'turns', nameParam: 'turn' }],
     params: turnParams,
-    query: noQuery,
+    query: turnUidQuery,
     body: noBody,
     responses: { 202: { description: 'The turn will be cancelled, or has ended already.', schema: turn } },
-    async handle({ params, signal }, services) {
+    async handle({ params, query, signal }, services) {
       const { namespace, turn: name } = params;
       const found = await turnOf(services, params, signal);
+      refuseOther(found, query.uid, turns);
       if (isTerminal(found.status?.phase)) return { status: 202, body: showTurn(found) };
       // The uid keeps the patch from another turn created under the same name.
       const patch = { metadata: { uid: found.metadata.uid }, spec: { cancel: true } };
-      return { status: 202, body: showTurn(await services.api.patch(turns, { namespace, name }, patch)) };
+      const patched = services.api.patch(turns, { namespace, name }, patch);
+      return {
+        status: 202,
+        body: showTurn(await onlyIf(query.uid, patched, services.api, turns, { namespace, name })),
+      };
     },
   }),
 ];

@@ -20,7 +20,7 @@ export async function restart(name: string, flags: RestartFlags, cli: Cli): Prom
     if (session.status?.phase === 'Finished') throw refused(finishedMessage(name, cli));
     // A pod that could have no successor is kept.
     await checkAllowed(session.spec, cluster, cli);
-    const asked = await cluster.restart(name, cli.interrupted);
+    const asked = await cluster.restart(session, cli.interrupted);
     const pod = asked.status?.podName;
     if (pod === undefined) {
       await cli.out(`session.berth.dev/${name} has no pod\n`);

@@ -21,7 +21,7 @@ export async function suspend(name: string, flags: SuspendFlags, cli: Cli): Prom
   return withCluster(flags, cli, async (cluster) => {
     const session = await getSession(cluster, name, cli.interrupted);
     if (session.status?.phase === 'Finished') throw refused(finishedMessage(name, cli));
-    const asked = await cluster.suspend(name, flags.hold === true, cli.interrupted);
+    const asked = await cluster.suspend(session, flags.hold === true, cli.interrupted);
     const outcome = flags.wait
       ? await waitSuspended(asked, flags.hold ? undefined : asked.spec.suspendRequest, flags.timeout, cluster, cli)
       : 'asked to suspend';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { digestOf } from '../../core/artifacts/packed.ts';
 import { parseExact } from '../../core/json.ts';
-import { ApiError, ifThere } from '../../core/kube/errors.ts';
+import { ifThere } from '../../core/kube/errors.ts';
 import type { CallOptions } from '../../core/kube/types.ts';
 import { type StoredSession, type StoredTurn, sessions, turns } from '../../core/resources/kinds.ts';
 import { firstTurnName } from '../../core/resources/names.ts';
@@ -13,10 +13,11 @@ import { refused } from '../errors.ts';
 import { followObject } from '../follow/object.ts';
 import type { NewSession, NewTurn } from '../plan.ts';
 import { planned } from '../rehearse.ts';
+import { replaced } from '../replaced.ts';
 import { keptLog } from '../stored.ts';
 import { EXPLAIN_AFTER_MS, whyWaiting } from '../waiting.ts';
-import type { ServerClient } from './client.ts';
-import { ServerUnreachable } from './errors.ts';
+import type { ServerClient, ServerRequest } from './client.ts';
+import { ServerError, ServerUnreachable } from './errors.ts';
 import { followEvents } from './event-stream.ts';
 import type { ServerObjects } from './objects.ts';
 import { tableOf } from './table.ts';
@@ -35,16 +36,27 @@ export function serverBackend(
   /** Sends what is done once, however often it is sent. */
   const once = (path: string, body: object, signal: AbortSignal) =>
     client.json('POST', path, { body, key: randomUUID(), signal });
+  /** Sends a change of the object with this UID. A server of an earlier release does not know the parameter, and goes by the name. */
+  const change = async (method: string, path: string, uid: string, request: ServerRequest): Promise<unknown> => {
+    try {
+      return await client.json(method, path, { ...request, query: { uid } });
+    } catch (error) {
+      if (!isUnknownParameter(error, 'uid')) throw error;
+      return client.json(method, path, request);
+    }
+  };
+  const changeOnce = ({ metadata: { name, uid } }: StoredSession, what: string, body: object, signal: AbortSignal) =>
+    change('POST', `${pathOf(name)}/${what}`, uid, { body, key: randomUUID(), signal });
   const session = (shown: unknown): StoredSession => objects.object(sessions, shown);
 
   const createTurn = async (
     { name, metadata, spec }: NewTurn,
-    of: string,
+    of: StoredSession,
     signal: AbortSignal,
   ): Promise<StoredTurn> => {
     const { session: _, cancel: __, requester: ___, ...given } = spec as StoredTurn['spec'];
     const body = { metadata: { ...metadata, name }, spec: given };
-    return objects.object(turns, await once(`${pathOf(of)}/turns`, body, signal));
+    return objects.object(turns, await changeOnce(of, 'turns', body, signal));
   };
 
   /** Resolves with the turn that a session of one turn was created with, once the controller has created it. */
@@ -78,34 +90,37 @@ export function serverBackend(
       const created = session(await once(`${all}/sessions`, body, cli.interrupted));
       if (!turn) return { session: created };
       try {
-        const made = isOne ? firstTurn(created, cli) : createTurn(turn, name, cli.interrupted);
+        const made = isOne ? firstTurn(created, cli) : createTurn(turn, created, cli.interrupted);
         return { session: created, turn: await made };
       } catch (error) {
-        await client.json('DELETE', pathOf(name), { deadlineMs: 5_000 }).catch(() => {
+        await change('DELETE', pathOf(name), created.metadata.uid, { deadlineMs: 5_000 }).catch(() => {
           cli.say(`session ${name} is left incomplete; remove it with: ${cli.name} delete ${name}`);
         });
         throw error;
       }
     },
-    createTurn: (turn, { metadata: { name } }, cli) => createTurn(turn, name, cli.interrupted),
+    createTurn: (turn, session, cli) => createTurn(turn, session, cli.interrupted),
     async rehearse(plan, mode) {
       if (plan.session) refuseAttachments(plan.session);
       if (mode === 'client') return planned(plan, namespace, async () => false);
       throw refused('--dry-run=server is not possible through the HTTP API; use --dry-run=client, or a kubeconfig');
     },
-    suspend: async (name, hold, signal) => session(await once(`${pathOf(name)}/suspend`, { hold }, signal)),
-    restart: async (name, signal) => session(await once(`${pathOf(name)}/restart`, {}, signal)),
-    async resume(name, signal) {
-      await client.json('POST', `${pathOf(name)}/resume`, { body: {}, isRepeatable: true, signal });
+    suspend: async (of, hold, signal) => session(await changeOnce(of, 'suspend', { hold }, signal)),
+    restart: async (of, signal) => session(await changeOnce(of, 'restart', {}, signal)),
+    async resume({ metadata: { name, uid } }, signal) {
+      await change('POST', `${pathOf(name)}/resume`, uid, { body: {}, isRepeatable: true, signal });
     },
     async deleteSession({ metadata: { name, uid } }, options: CallOptions) {
-      // The HTTP API deletes by name; a session that has come in the place of this one is kept.
       const now = await ifThere(objects.get(sessions, { namespace, name }, options));
-      if (now?.metadata.uid !== uid) throw gone(name);
-      await client.json('DELETE', pathOf(name), options);
+      if (now && now.metadata.uid !== uid) throw replaced(name);
+      try {
+        await change('DELETE', pathOf(name), uid, options);
+      } catch (error) {
+        throw error instanceof ServerError && error.reason === 'UIDMismatch' ? replaced(name) : error;
+      }
     },
     async cancelTurn(turn, signal) {
-      await client.json('POST', `${turnPath(turn)}/cancel`, { body: {}, isRepeatable: true, signal });
+      await change('POST', `${turnPath(turn)}/cancel`, turn.metadata.uid, { body: {}, isRepeatable: true, signal });
     },
     async decide(turn, requestId, { decision, response, note }, signal) {
       const spec = { requestId, decision, ...(response === undefined ? {} : { response }), ...(note && { note }) };
@@ -206,5 +221,7 @@ async function* textOf(
   }
 }
 
-const gone = (name: string) =>
-  new ApiError({ code: 404, reason: 'NotFound', message: `session "${name}" was deleted`, details: { name } });
+const isUnknownParameter = (error: unknown, name: string) =>
+  error instanceof ServerError &&
+  error.reason === 'InvalidParameter' &&
+  error.status.details?.causes?.some(({ field }) => field === name);

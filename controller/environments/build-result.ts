@@ -33,8 +33,10 @@ export async function buildResult(
   }
   const { phase, error, metadata } = turn.status ?? {};
   if (!isTerminal(phase)) return undefined;
-  if (bodyFacts(turn.spec.input).digest !== build.spec.input?.digest) {
-    const message = `turn "${turn.metadata.name}" asked for something else than its session "${name}" does; delete the session`;
+  // The controller creates the turn with the session's input alone; anybody may create one with that name first.
+  const { input, timeout, retry } = turn.spec;
+  if (bodyFacts(input).digest !== build.spec.input?.digest || timeout !== undefined || retry !== undefined) {
+    const message = `turn "${turn.metadata.name}" asked for something else than its session "${name}" does`;
     return { phase: 'Failed', code: 'OtherInput', message };
   }
   if (phase === 'Succeeded') return { phase, described: await described(turn, store, signal) };

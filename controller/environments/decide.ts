@@ -29,9 +29,7 @@ export interface EnvironmentWorld {
   now: number;
   environment: StoredEnvironment;
   wanted: WantedBuild | Problem;
-  /** Session of the build's name; `isOther` where it builds something else. */
   build: CachedSession | undefined;
-  isOther: boolean;
   /** Result of the build's turn, once it has ended. */
   result: BuildResult | undefined;
   /** A session waits for the environment. */
@@ -68,7 +66,6 @@ const FINAL: ReadonlySet<string> = new Set([
   'CheckFailed',
   'EnvironmentTooLarge',
   'StateTooLarge',
-  'OtherInput',
 ]);
 /** Builds of an environment before it counts as failed although another one may succeed, and the time after that. */
 const MAX_ATTEMPTS = 4;
@@ -95,7 +92,7 @@ const REASONS: Readonly<Record<string, Reason>> = {
 
 /** Decides what an Environment shows, and whether its build is created or removed. */
 export function decideEnvironment(world: EnvironmentWorld): EnvironmentDecision {
-  const { environment, wanted, build, isOther, now } = world;
+  const { environment, wanted, build, now } = world;
   if ('reason' in wanted) {
     // The class may still be created, for example when all objects are applied together.
     const phase = wanted.reason === 'ClassNotFound' ? 'Pending' : 'Failed';
@@ -103,10 +100,6 @@ export function decideEnvironment(world: EnvironmentWorld): EnvironmentDecision 
   }
   const { status: before = {} } = environment;
   const same = before.hash === wanted.hash;
-  if (isOther) {
-    const message = `Session "${wanted.name}" has the name of the build and builds something else; delete it`;
-    return { status: shown(world, 'Failed', 'BuildFailed', message) };
-  }
   if (build && !build.metadata.deletionTimestamp) {
     if (world.result?.phase === 'Succeeded') return ready(world, build, world.result);
     if (world.result?.code === 'TurnDeleted' && world.taken) return stillTaken(world, world.taken);

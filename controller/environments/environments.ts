@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { refOf } from '../../core/kube/cache.ts';
-import { isAlreadyExists, isConflict, isNotFound } from '../../core/kube/errors.ts';
+import { ifThere, isAlreadyExists, isConflict, isNotFound } from '../../core/kube/errors.ts';
 import type { EventSubject } from '../../core/kube/events.ts';
 import { WorkQueue } from '../../core/kube/queue.ts';
 import type { KubeApi } from '../../core/kube/types.ts';
@@ -15,12 +15,13 @@ import { API_GROUP_VERSION, LABEL_ENVIRONMENT, LABEL_MANAGED_BY, MANAGED_BY } fr
 import { type Clock, type Logger, msUntil, type Random } from '../../core/runtime.ts';
 import type { Store } from '../../core/store/store.ts';
 import { isRefusal } from '../act/own.ts';
-import { bodyFacts, type Caches } from '../caches/caches.ts';
+import type { Caches } from '../caches/caches.ts';
 import { rebuild, type WantedBuild, wantedBuild } from '../settings/builder.ts';
 import { ownTurns } from '../world/own-turns.ts';
 import type { CachedSession, Installation, Problem } from '../world/world.ts';
 import { buildResult } from './build-result.ts';
 import { decideEnvironment, knownResult, refusedBuild } from './decide.ts';
+import { type FoundBuild, findBuild, isBuild } from './find-build.ts';
 import { takenArchives, unusedBuilds } from './unused.ts';
 
 export interface EnvironmentsOptions {
@@ -55,6 +56,8 @@ const UNUSED_MS = { Shown: 24 * 60 * 60_000, Unknown: 60 * 60_000 };
 export class Environments {
   readonly #options: EnvironmentsOptions;
   readonly #queue: WorkQueue;
+  /** UIDs of the builds that this leader has created. A cluster may add to their spec what nobody else may. */
+  readonly #made = new Set<string>();
   /** Build that nothing needs, by its session's uid → the time at which that was first seen, monotonic milliseconds. */
   readonly #unusedSince = new Map<string, number>();
 
@@ -117,24 +120,17 @@ export class Environments {
     const environment = caches.environment(namespace, name);
     if (environment === undefined || environment === 'Missing' || environment.metadata.deletionTimestamp)
       return undefined;
-    const wanted = await this.#wanted(environment, signal);
-    const build = 'hash' in wanted ? caches.session(namespace, wanted.name) : undefined;
-    const isOther = build !== undefined && 'hash' in wanted && !isBuild(build, wanted);
-    // The archive of a ready environment was read from the same build.
-    const isKnown =
-      environment.status?.phase === 'Ready' && environment.status.archive?.sessionUID === build?.metadata.uid;
+    const first = await this.#wanted(environment, signal);
+    const found: FoundBuild | { wanted: Problem; build?: undefined; result?: undefined } =
+      'hash' in first ? await this.#find(environment, first, signal) : { wanted: first };
+    const { wanted, build, result } = found;
     const now = clock.now();
-    const result =
-      build && rests(build) && !isOther && !isKnown
-        ? (knownResult(environment.status ?? {}, build) ?? (await buildResult(this.#options, build, signal)))
-        : undefined;
     const lostItsTurn = result?.code === 'TurnDeleted';
     const decided = decideEnvironment({
       now,
       environment,
       wanted,
       build,
-      isOther,
       result,
       needed: this.#isNeeded(environment),
       taken: build && lostItsTurn ? takenArchives(caches.allSessions()).get(build.metadata.uid) : undefined,
@@ -143,7 +139,7 @@ export class Environments {
     const written = await this.#write(environment, decided.status, signal);
     if (decided.act === 'CreateBuild' && 'hash' in wanted) {
       try {
-        await this.#create(namespace, wanted, builds);
+        if (!(await this.#create(namespace, wanted, builds))) this.changed(namespace, name);
       } catch (error) {
         if (!isRefusal(error)) throw error;
         await this.#write(written, refusedBuild(written, (error as Error).message, clock.now()), signal);
@@ -153,6 +149,19 @@ export class Environments {
     }
     if (decided.act === 'DeleteBuild' && build) await this.#delete(build, builds);
     return decided.wakeAt === undefined ? undefined : Math.max(0, msUntil(clock, decided.wakeAt, now));
+  }
+
+  /** Finds the build under the name that it has. The archive of a ready Environment was read from the same build. */
+  #find(environment: StoredEnvironment, first: WantedBuild, signal: AbortSignal): Promise<FoundBuild> {
+    const { status = {} } = environment;
+    const { api, caches } = this.#options;
+    const resultOf = async (build: CachedSession) => {
+      const isKnown = status.phase === 'Ready' && status.archive?.sessionUID === build.metadata.uid;
+      if (isKnown || !rests(build)) return undefined;
+      return knownResult(status, build) ?? (await buildResult(this.#options, build, signal));
+    };
+    const isMade = ({ metadata }: CachedSession) => this.#made.has(metadata.uid);
+    return findBuild({ api, caches, isMade, resultOf }, environment, first, signal);
   }
 
   /**
@@ -169,22 +178,18 @@ export class Environments {
     if (!again || archive?.session === again.name) return again ?? wanted;
     if (!archive) return again;
     const { namespace } = metadata;
-    const first =
-      caches.session(namespace, archive.session) ?? (await this.#liveSession(namespace, archive.session, signal));
-    return first?.metadata.uid === archive.sessionUID && !first.metadata.deletionTimestamp ? wanted : again;
+    const cached = () => caches.session(namespace, archive.session);
+    if (!cached()) await this.#look(namespace, archive.session, signal);
+    const first = cached();
+    if (first?.metadata.uid !== archive.sessionUID || first.metadata.deletionTimestamp) return again;
+    return isBuild(first, again) ? again : wanted;
   }
 
-  /** Asks the API server for a session that the cache does not show; undefined: it is not there. */
-  async #liveSession(namespace: string, name: string, signal: AbortSignal): Promise<StoredSession | undefined> {
+  /** Has the cache show a session that the API server has, even where its event has not come yet. */
+  async #look(namespace: string, name: string, signal: AbortSignal): Promise<void> {
     const { api, caches } = this.#options;
-    try {
-      const session = await api.get(sessions, { namespace, name }, { signal });
-      caches.sawSession(session);
-      return session;
-    } catch (error) {
-      if (isNotFound(error)) return undefined;
-      throw error;
-    }
+    const session = await ifThere<StoredSession>(api.get(sessions, { namespace, name }, { signal }));
+    if (session) caches.sawSession(session);
   }
 
   /** Deletes builds that no session has used for long, by this leader's own observation. */
@@ -228,8 +233,10 @@ export class Environments {
     });
   }
 
-  async #create(namespace: string, { hash, name, spec }: WantedBuild, signal: AbortSignal): Promise<void> {
-    this.#options.closing.throwIfAborted();
+  /** Creates the build; false where a session has its name already, which the cache shows then. */
+  async #create(namespace: string, { hash, name, spec }: WantedBuild, signal: AbortSignal): Promise<boolean> {
+    const { api, caches, closing } = this.#options;
+    closing.throwIfAborted();
     const labels = { [LABEL_MANAGED_BY]: MANAGED_BY, [LABEL_ENVIRONMENT]: hash.slice(0, 63) };
     const session = {
       apiVersion: API_GROUP_VERSION,
@@ -238,10 +245,15 @@ export class Environments {
       spec,
     } as unknown as Session;
     try {
-      this.#options.caches.sawSession(await this.#options.api.create(sessions, session, { signal }));
+      const made = await api.create(sessions, session, { signal });
+      this.#made.add(made.metadata.uid);
+      caches.sawSession(made);
+      return true;
     } catch (error) {
-      // The build exists: an environment with the same hash has created it, or this one has a moment ago.
+      // An environment with the same hash has created it, this one has a moment ago, or it is something else.
       if (!isAlreadyExists(error)) throw error;
+      await this.#look(namespace, name, signal);
+      return false;
     }
   }
 
@@ -268,15 +280,4 @@ export class Environments {
 function rests({ spec, status }: CachedSession): boolean {
   if (status?.phase === 'Finished') return true;
   return status?.phase === 'Suspended' && !spec.suspend && (status.incarnation ?? 0) > 0;
-}
-
-/** Reports whether the session builds what is wanted: its name alone says nothing, as anybody may take it. */
-function isBuild({ spec }: CachedSession, { spec: wanted }: WantedBuild): boolean {
-  return (
-    spec.build === wanted.build &&
-    spec.class === wanted.class &&
-    spec.image === wanted.image &&
-    spec.turns === wanted.turns &&
-    spec.input?.digest === bodyFacts(wanted.input).digest
-  );
 }

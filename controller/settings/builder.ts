@@ -112,6 +112,12 @@ export function wantedBuild(
   };
 }
 
+/** Returns the same build under the name that follows where a session with this UID, which is another, has its name. */
+export function besides(wanted: WantedBuild, uid: string): WantedBuild {
+  const name = createHash('sha256').update(canonicalJson({ of: wanted.name, besides: uid }));
+  return { ...wanted, name: buildName(name.digest('hex')) };
+}
+
 /**
  * Returns the build that installs exactly the packages of an earlier build, whose session was deleted; undefined if that
  * build named no digests, or others than the requirements: releases before did not compare them. The name differs, because a session's name depends on what it installs.

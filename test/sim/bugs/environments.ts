@@ -24,7 +24,7 @@ export const environmentBugs: readonly Bug[] = [
           '    .update(canonicalJson({ class: spec.class, image: image.image, index: index ?? null, ...sources }))',
       },
       {
-        file: 'controller/environments/environments.ts',
+        file: 'controller/environments/find-build.ts',
         find: '    spec.input?.digest === bodyFacts(wanted.input).digest',
         replace: '    bodyFacts(wanted.input).digest.length > 0',
       },

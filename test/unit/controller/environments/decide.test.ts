@@ -46,7 +46,6 @@ const look = (change: Partial<EnvironmentWorld> = {}) =>
     environment: environment(),
     wanted,
     build: undefined,
-    isOther: false,
     result: undefined,
     needed: false,
     taken: undefined,
@@ -207,12 +206,6 @@ describe('an Environment', () => {
     const { status } = look({ build: build('Finished'), result: failure('Unsolvable'), needed: true });
     assert.equal(look({ environment: environment(status), needed: true }).act, 'CreateBuild');
     assert.equal(look({ environment: environment(status) }).status.phase, 'Pending');
-  });
-
-  test('does not take a session of the build’s name for its build', () => {
-    const { status, act } = look({ build: build('Running'), isOther: true, needed: true });
-    assert.deepEqual([status.phase, act], ['Failed', undefined]);
-    assert.match(status.conditions?.[0]?.message ?? '', /delete it/);
   });
 
   test('of a class that is not there yet says so, and waits for it', () => {

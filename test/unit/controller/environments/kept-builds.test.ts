@@ -20,7 +20,7 @@ const WANTED = wantedBuild(TOOLS, aClass(), installation) as WantedBuild;
 const state = { digest: 'd'.repeat(64), keyId: 'k', bytes: 9, incarnation: 1, seq: 4, ref: 'uid/1/4' };
 const BUILD: CachedSession = {
   ...aSession({
-    spec: { ...WANTED.spec, input: bodyFacts(WANTED.spec.input) } as never,
+    spec: { ...WANTED.spec, input: bodyFacts(WANTED.spec.input), agent: undefined } as never,
     status: { phase: 'Finished', state },
   }),
   metadata: { ...aSession().metadata, name: WANTED.name, uid: 'build-1' },

@@ -38,6 +38,8 @@ export const controllerConfig = z.object({
   BERTH_MAX_RUNNING: z.coerce.number().int().min(0).optional(),
   /** Maximum bytes of all Blobs together. */
   BERTH_STORE_CEILING_BYTES: z.coerce.number().int().min(0).default(DEFAULT_STORE_CEILING_BYTES),
+  /** A namespace may store more while it holds no more than this times what is free; with 1 one alone gets half. */
+  BERTH_STORE_SHARE_FACTOR: z.coerce.number().positive().default(1),
   /** The Secret of the master keys; made when there is none. */
   BERTH_MASTER_KEY_SECRET: z.string().min(1).default('berth-master-key'),
   /** The Lease of leader election. */

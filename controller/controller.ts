@@ -156,7 +156,7 @@ export class Controller {
     return this.#leading?.inventory;
   }
 
-  /** Bytes that the store holds, and its ceiling; undefined where another leads. */
+  /** Bytes that the store holds, its ceiling and its largest namespaces; undefined where another leads. */
   async storeUsage(signal: AbortSignal): Promise<StoreUsage | undefined> {
     return this.#leading?.storeUsage(signal);
   }
@@ -206,6 +206,7 @@ export class Controller {
         api: boundedApi(leased, STORE_CALLS),
         clock,
         ceilingBytes: config.BERTH_STORE_CEILING_BYTES,
+        shareFactor: config.BERTH_STORE_SHARE_FACTOR,
         ...(config.BERTH_NAMESPACES.length > 0 ? { namespaces: config.BERTH_NAMESPACES } : {}),
       }),
       keys,

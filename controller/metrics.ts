@@ -286,6 +286,12 @@ export class ControllerMetrics implements Meter {
       (now) => now.bytes,
     );
     gauge('berth_store_ceiling_bytes', 'Maximum of berth_store_bytes.', (now) => now.ceiling);
+    this.#leaderGauge(
+      'berth_store_namespace_bytes',
+      'Bytes of berth_store_bytes in each of the ten namespaces that hold the most.',
+      ['namespace'],
+      async () => (await usage())?.largest.map(({ namespace, bytes }) => [{ namespace }, bytes]) ?? [],
+    );
   }
 
   /** Registers a gauge whose values are read at each scrape; where there are none it is absent. */

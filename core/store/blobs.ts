@@ -14,11 +14,14 @@ import {
   StoreFullError,
   type StoreKey,
   type StoreOwner,
+  type StoreUsage,
 } from './store.ts';
 
 /** Attempts of a create whose name is taken and then free. */
 const ATTEMPTS = 3;
 const PAGE_SIZE = 500;
+/** Namespaces that the usage names: a metric has a series for each. */
+const NAMED = 10;
 
 /** Methods of the API server that the store uses. */
 type BlobApi = Pick<KubeApi, 'get' | 'list' | 'create' | 'delete'>;
@@ -47,7 +50,7 @@ export class BlobStore implements Store {
     let parts = await toBlobs(key, data, owner);
     let ended: () => void;
     try {
-      ended = await this.#ceiling.reserve(sizeOf(parts), signal);
+      ended = await this.#ceiling.reserve(key, sizeOf(parts), signal);
     } catch (error) {
       if (!(error instanceof StoreFullError)) throw error;
       // Parts of an earlier attempt need no more room.
@@ -55,7 +58,7 @@ export class BlobStore implements Store {
       parts = parts.filter((_, index) => missing[index]);
       // The store may hold more than the ceiling allows, for example after the ceiling was lowered.
       if (parts.length === 0) return;
-      ended = await this.#ceiling.reserve(sizeOf(parts), signal);
+      ended = await this.#ceiling.reserve(key, sizeOf(parts), signal);
     }
     try {
       await inGroups(parts, (blob) => this.#create(blob, signal));
@@ -99,8 +102,9 @@ export class BlobStore implements Store {
     return [...entries.values()];
   }
 
-  async usage(signal: AbortSignal): Promise<{ bytes: number; ceiling: number }> {
-    return { bytes: await this.#ceiling.count(signal), ceiling: this.#ceilingBytes };
+  async usage(signal: AbortSignal): Promise<StoreUsage> {
+    const bytes = await this.#ceiling.count(signal);
+    return { bytes, ceiling: this.#ceilingBytes, largest: this.#ceiling.largest(NAMED) };
   }
 
   async #create(blob: Blob, signal: AbortSignal): Promise<void> {

@@ -5,13 +5,19 @@ import type { KubeApi } from '../kube/types.ts';
 import { blobs } from '../resources/kinds.ts';
 import { ANNOTATION_BLOB_BYTES } from '../resources/names.ts';
 import type { Clock } from '../runtime.ts';
-import { StoreFullError } from './store.ts';
+import { Accounts } from './accounts.ts';
+import { entryOf } from './chunks.ts';
+import { LatestStates } from './latest-states.ts';
+import { fitsShare, type Holding, type ShareRule, shareOf, type Wanted } from './share.ts';
+import { type NamespaceUsage, StoreFullError, type StoreKey } from './store.ts';
 
 export interface CeilingOptions {
   api: Pick<KubeApi, 'list'>;
   clock: Clock;
   /** Limit of the base64 bytes of all Blobs together. */
   ceilingBytes: number;
+  /** A namespace may grow while it holds no more than this times what is free. Absent: there are no shares. */
+  shareFactor?: number;
   /** Absent: one list of all namespaces. Otherwise one list per namespace. */
   namespaces?: readonly string[];
 }
@@ -22,24 +28,33 @@ const PAGE_SIZE = 500;
 /** Assumed size of a Blob without the annotation: the largest possible. */
 const UNKNOWN_BYTES = 720_000;
 
+/** What one list has counted. */
+interface Count {
+  accounts: Accounts;
+  states: LatestStates;
+}
+
 /**
- * Keeps the sum of all Blobs below the ceiling. The sum is that of the last list of their metadata, plus the bytes
- * written since that list began or being written. Our own writes never make it too low; it may be too high until the
- * next list.
+ * Keeps each namespace within its share of the store, and so the sum of all Blobs below the ceiling. The bytes are those of
+ * the last list of their metadata, plus the bytes written since that list began or being written. Our own writes never
+ * make them too low; they may be too high until the next list.
  */
 export class Ceiling {
   readonly #options: CeilingOptions;
-  #listed = 0;
+  readonly #rule: ShareRule;
+  #listed: Count = { accounts: new Accounts(), states: new LatestStates() };
   #listedAt = -Infinity;
   /** Bytes written, or perhaps written, since the list began. */
-  #written = 0;
-  #beingWritten = 0;
+  readonly #written = new Accounts();
+  readonly #beingWritten = new Accounts();
   #counting: Promise<void> | undefined;
-  /** Bytes in each listed namespace when it could last be read. */
-  readonly #held = new Map<string, number>();
+  /** Count of each listed namespace when it could last be read. */
+  readonly #held = new Map<string, Count>();
 
   constructor(options: CeilingOptions) {
+    const { ceilingBytes, shareFactor: factor = Number.POSITIVE_INFINITY } = options;
     this.#options = options;
+    this.#rule = { ceilingBytes, factor };
   }
 
   /** Returns the number of bytes, counted within the last minute. */
@@ -48,24 +63,77 @@ export class Ceiling {
     return this.#bytes;
   }
 
+  /** Counts anew, so that what was removed before counts no more. */
+  recount(signal: AbortSignal): Promise<void> {
+    return this.#recount(signal);
+  }
+
   /**
    * Reserves `bytes` more, or rejects with a StoreFullError after a new count. The caller calls the returned function
    * when the write has ended, with or without success.
    */
-  async reserve(bytes: number, signal: AbortSignal): Promise<() => void> {
-    const { ceilingBytes } = this.#options;
+  async reserve(key: StoreKey, bytes: number, signal: AbortSignal): Promise<() => void> {
     await this.count(signal);
-    if (this.#bytes + bytes > ceilingBytes) await this.#recount(signal);
-    if (this.#bytes + bytes > ceilingBytes) throw new StoreFullError(bytes, this.#bytes, ceilingBytes);
-    this.#beingWritten += bytes;
+    if (!this.#fits(key, bytes)) await this.#recount(signal);
+    if (!this.#fits(key, bytes)) throw new StoreFullError(bytes, key.namespace, this.usageOf(key.namespace));
+    const { namespace, sessionUID } = key;
+    const kind = key.kind === 'State' ? 'states' : 'history';
+    this.#beingWritten.add(namespace, kind, bytes);
     return () => {
-      this.#beingWritten -= bytes;
-      this.#written += bytes;
+      this.#beingWritten.add(namespace, kind, -bytes);
+      this.#written.add(namespace, kind, bytes);
+      if (kind === 'states') this.#listed.states.add(sessionUID, key, bytes);
     };
   }
 
+  /** Returns what a namespace holds and may hold, by the last count and the writes since. */
+  usageOf(namespace: string): NamespaceUsage {
+    const holding = this.#holding(namespace);
+    const bytes = holding.states + holding.history;
+    const others = this.#bytes - bytes;
+    return { namespace, bytes, holding, others, share: Math.floor(shareOf(this.#rule, others)) };
+  }
+
+  /** Returns the namespaces that hold the most, with at most `most` of them. */
+  largest(most: number): NamespaceUsage[] {
+    const names = [this.#listed.accounts, this.#written, this.#beingWritten].flatMap(({ namespaces }) => [
+      ...namespaces,
+    ]);
+    const usages = [...new Set(names)].map((namespace) => this.usageOf(namespace));
+    return usages.sort((a, b) => b.bytes - a.bytes || (a.namespace < b.namespace ? -1 : 1)).slice(0, most);
+  }
+
+  /** Returns the bytes of the last state of the session that is stored, as base64. */
+  stateOf(sessionUID: string): number {
+    return this.#listed.states.bytesOf(sessionUID);
+  }
+
+  /** Reports whether the namespace could store this now. Undefined: nothing has been counted yet. */
+  fits(namespace: string, wanted: Wanted): boolean | undefined {
+    if (this.#listedAt === -Infinity) return undefined;
+    const { holding, others } = this.usageOf(namespace);
+    return fitsShare(this.#rule, holding, others, wanted);
+  }
+
+  #fits({ namespace, sessionUID, kind }: StoreKey, bytes: number): boolean {
+    const { holding, others } = this.usageOf(namespace);
+    const wanted: Wanted =
+      kind === 'State'
+        ? { as: 'State', bytes, replaced: this.#listed.states.bytesOf(sessionUID) }
+        : { as: 'History', bytes };
+    return fitsShare(this.#rule, holding, others, wanted);
+  }
+
+  #holding(namespace: string): Holding {
+    const parts = [this.#listed.accounts, this.#written, this.#beingWritten].map((part) => part.of(namespace));
+    return parts.reduce((sum, { states, history }) => ({
+      states: sum.states + states,
+      history: sum.history + history,
+    }));
+  }
+
   get #bytes(): number {
-    return this.#listed + this.#written + this.#beingWritten;
+    return this.#listed.accounts.total + this.#written.total + this.#beingWritten.total;
   }
 
   /** Counts anew. Concurrent callers share one list; a caller whose signal aborts leaves it to the others. */
@@ -79,33 +147,45 @@ export class Ceiling {
   async #list(): Promise<void> {
     const { clock, namespaces } = this.#options;
     const startedAt = clock.monotonic();
-    const before = this.#written;
-    let sum = 0;
-    if (namespaces) for (const namespace of namespaces) sum += await this.#heldIn(namespace);
-    else sum = await this.#sum(undefined);
-    this.#listed = sum;
+    const before = this.#written.copy();
+    let count: Count;
+    if (namespaces) {
+      count = { accounts: new Accounts(), states: new LatestStates() };
+      for (const namespace of namespaces) {
+        const { accounts, states } = await this.#heldIn(namespace);
+        count.accounts.addAll(accounts);
+        count.states.addAll(states);
+      }
+    } else count = await this.#count(undefined);
+    this.#listed = count;
     this.#listedAt = startedAt;
-    this.#written -= before;
+    this.#written.subtract(before);
   }
 
   /** Counts one namespace. A namespace that cannot be read must not keep results of the others from being stored. */
-  async #heldIn(namespace: string): Promise<number> {
+  async #heldIn(namespace: string): Promise<Count> {
     try {
-      this.#held.set(namespace, await this.#sum(namespace));
+      this.#held.set(namespace, await this.#count(namespace));
     } catch (error) {
       if (!isClosed(error)) throw error;
     }
-    return this.#held.get(namespace) ?? 0;
+    return this.#held.get(namespace) ?? { accounts: new Accounts(), states: new LatestStates() };
   }
 
-  async #sum(namespace: string | undefined): Promise<number> {
-    let sum = 0;
+  async #count(namespace: string | undefined): Promise<Count> {
+    const accounts = new Accounts();
+    const states = new LatestStates();
     const scope = namespace === undefined ? {} : { namespace };
     await eachPage(this.#options.api, blobs, { ...scope, limit: PAGE_SIZE, metadataOnly: true }, ({ items }) => {
       for (const { metadata } of items) {
-        sum += Number(metadata.annotations?.[ANNOTATION_BLOB_BYTES]) || UNKNOWN_BYTES;
+        const bytes = Number(metadata.annotations?.[ANNOTATION_BLOB_BYTES]) || UNKNOWN_BYTES;
+        const entry = entryOf(metadata);
+        // A Blob that tells no kind counts as a state, which gives way to nothing.
+        const isState = entry?.kind === undefined || entry.kind === 'State';
+        accounts.add(metadata.namespace ?? namespace ?? '', isState ? 'states' : 'history', bytes);
+        if (isState && entry) states.add(entry.sessionUID, entry, bytes);
       }
     });
-    return sum;
+    return { accounts, states };
   }
 }

@@ -1,4 +1,5 @@
 import type { BlobSpec } from '../resources/blob.ts';
+import type { Holding } from './share.ts';
 
 /** Key of stored content, named after the frame that brought it. The content of a key never changes. */
 export interface StoreKey {
@@ -39,20 +40,35 @@ export interface Store {
   delete(key: StoreKey, signal: AbortSignal): Promise<void>;
   /** Lists the stored content, half-written content too; only that of `sessionUID` where it is given. */
   list(scope: { namespace?: string; sessionUID?: string }, signal: AbortSignal): Promise<StoredEntry[]>;
-  /** Returns the bytes that the whole store holds and the ceiling; up to a minute old. */
+  /** Returns the bytes that the whole store holds, the ceiling and the largest namespaces; up to a minute old. */
   usage(signal: AbortSignal): Promise<StoreUsage>;
 }
 
 export interface StoreUsage {
   bytes: number;
   ceiling: number;
+  /** Namespaces that hold the most, at most ten. */
+  largest: NamespaceUsage[];
+}
+
+/** What a namespace holds in the store, in bytes. */
+export interface NamespaceUsage {
+  namespace: string;
+  bytes: number;
+  /** The same by what gives way and what does not. */
+  holding: Holding;
+  /** What all other namespaces hold together. */
+  others: number;
+  /** What it may hold, as long as the others hold that much. */
+  share: number;
 }
 
 export class StoreFullError extends Error {
   readonly code = 'StoreFull';
-  constructor(wanted: number, used: number, ceiling: number) {
+  /** `wanted`: bytes that the namespace was to store. */
+  constructor(wanted: number, namespace: string, { bytes, share }: Pick<NamespaceUsage, 'bytes' | 'share'>) {
     super(
-      `The store has no room for ${wanted} bytes: ${used} of ${ceiling} are used. Delete sessions that are no longer needed, or raise the ceiling.`,
+      `Namespace "${namespace}" has no room in the store for ${wanted} bytes: it holds ${bytes}, and its share is ${share}. Delete its sessions or turns that are no longer needed, or raise controller.storeCeilingBytes.`,
     );
     this.name = 'StoreFullError';
   }

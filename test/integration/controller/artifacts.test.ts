@@ -99,6 +99,6 @@ describe('artifacts in a store without room for them', () => {
     await cluster.create('full', { agent: agent(script), input: 'x', turns: 'One' } as never);
     const { phase, error, output, artifacts } = (await cluster.ended('full')).status ?? {};
     assert.deepEqual([phase, error?.code, output, artifacts], ['Failed', 'ArtifactsNotStored', 'done\n', undefined]);
-    assert.match(error?.message ?? '', /The store has no room for/);
+    assert.match(error?.message ?? '', /has no room in the store for/);
   });
 });

@@ -137,7 +137,7 @@ describe.concurrent('a store', () => {
 });
 
 describe.concurrent('a full store', () => {
-  const cluster = installed({ ...ONE_LEADER, BERTH_STORE_CEILING_BYTES: '70000' }, { controller: true });
+  const cluster = installed({ ...ONE_LEADER, BERTH_STORE_CEILING_BYTES: '140000' }, { controller: true });
 
   test('does not take a state, which is said, and the pod stays until there is room', async () => {
     const filler = pythonAgent(`open(state + '/f', 'wb').write(os.urandom(35000))\nanswer(1)`);

@@ -8,6 +8,7 @@ import { outcomeBugs } from './outcomes.ts';
 import { poolBugs } from './pools.ts';
 import { releaseBugs } from './releases.ts';
 import { restartBugs } from './restarts.ts';
+import { shareBugs } from './shares.ts';
 import { storyBugs } from './story.ts';
 
 export const bugs: readonly Bug[] = [
@@ -520,6 +521,7 @@ import { sessionPod } from '../pod/pod.ts';`,
   ...environmentBugs,
   ...releaseBugs,
   ...attachBugs,
+  ...shareBugs,
   ...storyBugs,
   ...restartBugs,
   ...poolBugs,

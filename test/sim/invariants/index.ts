@@ -34,6 +34,7 @@ import { preempted } from './preempted.ts';
 import { protectedFirst } from './protection.ts';
 import { inTurn } from './queue.ts';
 import { consistent } from './settled.ts';
+import { ownShare } from './shares.ts';
 import { byUID, spared } from './spared.ts';
 import { triedAgain } from './starts.ts';
 import { forward, goesOn, labelled, withinMaxState } from './state.ts';
@@ -58,6 +59,7 @@ const all: readonly MakeInvariant[] = [
   logKept,
   hasItsArtifacts,
   ownUsage,
+  ownShare,
   startsOnce,
   runsInTruth,
   oneStory,

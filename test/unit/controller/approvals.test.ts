@@ -363,7 +363,9 @@ describe('effects', () => {
     const { context, done } = aContext(undefined, conflict);
     const live = aTurnThat({ phase: 'AwaitingApproval', approval: request({}) });
     Object.assign(context.effects.api, { get: async () => live });
-    Object.assign(context.effects.store, { put: () => Promise.reject(new StoreFullError(9, 8, 7)) });
+    Object.assign(context.effects.store, {
+      put: () => Promise.reject(new StoreFullError(9, 'team', { bytes: 8, share: 7 })),
+    });
     await assert.rejects(commitRequest(context, aTurnThat({ phase: 'Running' }), withState()), /changed/);
     assert.deepEqual(done, ['write Failed']);
   });

@@ -143,7 +143,8 @@ test('the leader alone counts objects, as they are at the moment', async () => {
     class: (name: string) =>
       name === 'gone' ? undefined : { spec: name === 'small' ? { limits: { maxRunning: 3 } } : {} },
   } as unknown as Inventory;
-  const storeUsage = async () => ({ bytes: 7, ceiling: 9 });
+  const held = { namespace: 'team', bytes: 6, holding: { states: 4, history: 2 }, others: 1, share: 4 };
+  const storeUsage = async () => ({ bytes: 7, ceiling: 9, largest: [held] });
   metrics.measured = { isLeading: true, inventory, storeUsage };
   const some = async (metric: string) =>
     Object.fromEntries(Object.entries(await read(metrics, metric)).filter(([, value]) => value !== 0));
@@ -166,8 +167,10 @@ test('the leader alone counts objects, as they are at the moment', async () => {
   assert.deepEqual(await read(metrics, 'berth_turn_bytes'), { '{state="Live"}': 12, '{state="Ended"}': 345 });
   assert.deepEqual(await read(metrics, 'berth_store_bytes'), { '': 7 });
   assert.deepEqual(await read(metrics, 'berth_store_ceiling_bytes'), { '': 9 });
+  assert.deepEqual(await read(metrics, 'berth_store_namespace_bytes'), { '{namespace="team"}': 6 });
   metrics.measured = { isLeading: true, inventory, storeUsage: () => Promise.reject(new Error('no answer')) };
-  assert.deepEqual(await read(metrics, 'berth_store_bytes'), {}, 'a count that failed');
+  for (const metric of ['berth_store_bytes', 'berth_store_namespace_bytes'])
+    assert.deepEqual(await read(metrics, metric), {}, 'a count that failed');
   metrics.measured = { isLeading: false, inventory: undefined, storeUsage: async () => undefined };
   const leaders = ['berth_sessions', 'berth_pods', 'berth_slots_used', 'berth_slots_limit', 'berth_turn_bytes'];
   for (const metric of [...leaders, 'berth_store_bytes']) {

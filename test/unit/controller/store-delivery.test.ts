@@ -23,7 +23,7 @@ test('a log that was lost before its result was read is said to be truncated, an
 test('a state for which the store has no room is told as a full store where it is what an Environment consists of', async () => {
   const digest = 'd'.repeat(64);
   const put = async () => {
-    throw new StoreFullError(7, 9, 10);
+    throw new StoreFullError(7, 'team', { bytes: 9, share: 10 });
   };
   const reasonOf = async (world: ReconcileContext['world']) => {
     const effects = { store: { put }, clock: systemClock, aside: (work: () => unknown) => work() };

@@ -1,0 +1,47 @@
+/** Bytes in the store, as base64. */
+export interface Holding {
+  states: number;
+  /** Outputs, logs and artifacts. */
+  history: number;
+}
+
+export interface ShareRule {
+  /** Limit of the bytes of all namespaces together. */
+  ceilingBytes: number;
+  /** A namespace may grow while it holds no more than this times what is free. */
+  factor: number;
+}
+
+/** What a namespace is to store. */
+export interface Wanted {
+  /** State: it may use all of the share. History: an output, a log or artifacts, which may use three quarters. */
+  as: 'State' | 'History';
+  bytes: number;
+  /** Bytes of the stored state of the same session that this state is to replace. */
+  replaced?: number;
+}
+
+/** Fraction of a share that outputs, logs and artifacts may use. */
+const HISTORY_FRACTION = 3 / 4;
+/**
+ * Multiple of the factor for a state that replaces another of its session: both are stored for a moment. A namespace whose
+ * share has shrunk, because others have grown, can so replace its states.
+ */
+const REPLACING = 4;
+
+/** Returns the bytes that a namespace may hold where the others hold `othersBytes`: half of the rest with the factor 1. */
+export function shareOf({ ceilingBytes, factor }: ShareRule, othersBytes: number): number {
+  return Math.max(0, ceilingBytes - othersBytes) / (1 + 1 / factor);
+}
+
+/** Reports whether a namespace that holds `held` may store what is wanted, where the others hold `othersBytes`. */
+export function fitsShare(rule: ShareRule, held: Holding, othersBytes: number, wanted: Wanted): boolean {
+  const share = shareOf(rule, othersBytes);
+  const { as, bytes, replaced = 0 } = wanted;
+  const next = held.states + held.history + bytes;
+  if (as === 'History') return next <= share && held.history + bytes <= share * HISTORY_FRACTION;
+  if (next <= share) return true;
+  if (replaced === 0) return false;
+  const both = shareOf({ ...rule, factor: rule.factor * REPLACING }, othersBytes);
+  return next <= both && (bytes <= replaced || next - replaced <= share);
+}

@@ -1,0 +1,34 @@
+import { type Bug, PLAIN } from './bug.ts';
+
+/** Mistakes in what a namespace may store. */
+const focus = { ...PLAIN, pools: false, storeCeilingBytes: 100_000 };
+
+export const shareBugs: readonly Bug[] = [
+  {
+    name: 'a namespace is counted with what all others store',
+    caughtBy: ['own share'],
+    within: 100,
+    focus,
+    edits: [
+      {
+        file: 'core/store/ceiling.ts',
+        find: '    const { holding, others } = this.usageOf(namespace);\n    const wanted',
+        replace:
+          '    const { holding: own, others } = this.usageOf(namespace);\n    const holding = { ...own, states: own.states + others };\n    const wanted',
+      },
+    ],
+  },
+  {
+    name: 'a namespace may store as long as the store has room',
+    caughtBy: ['leaves room'],
+    within: 100,
+    focus,
+    edits: [
+      {
+        file: 'core/store/share.ts',
+        find: '  return Math.max(0, ceilingBytes - othersBytes) / (1 + 1 / factor);',
+        replace: '  return Math.max(0, ceilingBytes - othersBytes) / (1 + 0 / factor);',
+      },
+    ],
+  },
+];

@@ -78,7 +78,7 @@ describe('what the store has not taken is named nowhere', () => {
     return { stored, taken, named: [...named].map(([, ref, outputRef]) => ref ?? outputRef) };
   }
 
-  const failures = { 'is full': new StoreFullError(7, 9, 10), fails: new Error('no answer') };
+  const failures = { 'is full': new StoreFullError(7, 'team', { bytes: 9, share: 10 }), fails: new Error('no answer') };
   for (const [how, failure] of Object.entries(failures)) {
     test.for(['State', 'Output', 'Artifacts', 'Log'] as const)(`where it ${how} for the part %s`, async (kind) => {
       const { stored, taken, named } = await storedWithout(kind, failure);

@@ -2,7 +2,6 @@ import { PROTOCOL_VERSION } from '../core/frames/messages.ts';
 import { EventRecorder } from '../core/kube/events.ts';
 import { LeaderElector, type Leadership } from '../core/kube/lease.ts';
 import type { KubeApi } from '../core/kube/types.ts';
-import type { StoredTurn } from '../core/resources/kinds.ts';
 import { type Clock, delay, type Logger, type Random } from '../core/runtime.ts';
 import { BlobStore } from '../core/store/blobs.ts';
 import type { StoreUsage } from '../core/store/store.ts';
@@ -12,7 +11,8 @@ import { type Caches, informerCaches } from './caches/caches.ts';
 import type { ControllerConfig } from './config.ts';
 import { Leading } from './leadership.ts';
 import { type LoadedKeys, loadMasterKeys } from './link/keys.ts';
-import { type Inventory, type Meter, meteredApi } from './meter.ts';
+import type { Inventory, Meter } from './meter.ts';
+import { learningApi } from './runtime/learning-api.ts';
 
 export interface ControllerOptions {
   api: KubeApi;
@@ -183,7 +183,10 @@ export class Controller {
     const { api, config, clock, random, log, meter } = this.#options;
     const signal = AbortSignal.any([leadership.signal, this.#stopped.signal]);
     if (signal.aborted) return;
-    const leased = leasedApi(api, () => this.#elector.deadlineLeftMs());
+    const leased = learningApi(
+      leasedApi(api, () => this.#elector.deadlineLeftMs()),
+      (resource, object) => this.#caches.saw(resource, object),
+    );
     let keys: LoadedKeys;
     try {
       keys = await this.#masterKeys(leased, signal);
@@ -196,7 +199,7 @@ export class Controller {
     }
     if (signal.aborted) return;
     this.#leading = new Leading({
-      api: meter ? meteredApi(leased, (turn) => meter.turnEnded(turn, this.#classOf(turn))) : leased,
+      api: leased,
       ...(meter ? { meter } : {}),
       caches: this.#caches,
       store: new BlobStore({
@@ -257,12 +260,6 @@ export class Controller {
     if (!takenOver) return 0;
     const writesMs = Math.min(WRITE_DEADLINE_MS, leaseMs);
     return succeedsItself ? Math.max(0, this.#beganAt + writesMs - this.#options.clock.monotonic()) : writesMs;
-  }
-
-  /** Class of a turn's session; empty where no such class exists, as users may write any name. */
-  #classOf({ metadata, spec }: StoredTurn): string {
-    const name = this.#caches.session(metadata.namespace, spec.session)?.spec.class ?? '';
-    return this.#caches.class(name) ? name : '';
   }
 
   /**

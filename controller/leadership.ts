@@ -4,10 +4,13 @@ import { isTooLarge } from '../core/kube/errors.ts';
 import type { EventSubject } from '../core/kube/events.ts';
 import { WorkQueue } from '../core/kube/queue.ts';
 import type { KubeApi } from '../core/kube/types.ts';
+import type { StoredTurn } from '../core/resources/kinds.ts';
 import { API_GROUP_VERSION } from '../core/resources/names.ts';
+import { isTerminal } from '../core/resources/turn-phases.ts';
 import type { Clock, Logger, Random } from '../core/runtime.ts';
 import type { Store, StoreUsage } from '../core/store/store.ts';
 import type { Effects } from './act/context.ts';
+import { logCommit } from './act/log-commit.ts';
 import { StatesAhead } from './act/states-ahead.ts';
 import type { Caches } from './caches/caches.ts';
 import { AdmissionGate } from './capacity/admission-gate.ts';
@@ -21,6 +24,7 @@ import type { Inventory, Meter, ReconcileResult } from './meter.ts';
 import { NetworkPolicies } from './network/policies.ts';
 import { Pools } from './pools/pools.ts';
 import { Reconciler } from './reconcile.ts';
+import { StatusWriter } from './runtime/status-writer.ts';
 import type { EventFacts } from './status/events.ts';
 import { urgentKeys } from './world/urgent-keys.ts';
 import { isWaitedFor } from './world/waited-for.ts';
@@ -84,6 +88,7 @@ export class Leading {
   constructor(options: LeadershipOptions) {
     const { api, caches, clock, random, log, keys, signal } = options;
     this.#options = options;
+    const statuses = new StatusWriter({ api, onTurn: (turn) => this.#turnWritten(turn) });
     this.#links = new Links({
       api,
       clock,
@@ -148,6 +153,7 @@ export class Leading {
     });
     this.#environments = new Environments({
       api,
+      statuses,
       caches,
       store: options.store,
       clock,
@@ -160,6 +166,7 @@ export class Leading {
     });
     this.#pools = new Pools({
       api,
+      statuses,
       caches,
       links: this.#links,
       ledger: this.#ledger,
@@ -174,6 +181,8 @@ export class Leading {
     });
     const effects: Effects = {
       api,
+      statuses,
+      logCommit: (turn) => this.#logCommit(turn),
       caches,
       store: options.store,
       archives: new Archives(),
@@ -379,6 +388,24 @@ export class Leading {
     ]);
     this.#links.closeAll();
     return this.#isOpen && areDone.every((isDone) => isDone);
+  }
+
+  /** The leader has written the turn's status. */
+  #turnWritten(turn: StoredTurn): void {
+    if (isTerminal(turn.status?.phase)) this.#options.meter?.turnEnded(turn, this.#classOf(turn));
+    this.#logCommit(turn);
+  }
+
+  #logCommit(turn: StoredTurn): void {
+    const { caches, identity, epoch, log } = this.#options;
+    const committed = (key: string) => this.#reconciler.committed(key);
+    logCommit({ caches, links: this.#links, leader: { identity, epoch }, log, committed }, turn);
+  }
+
+  /** Class of a turn's session; empty where no such class exists, as users may write any name. */
+  #classOf({ metadata, spec }: StoredTurn): string {
+    const name = this.#options.caches.session(metadata.namespace, spec.session)?.spec.class ?? '';
+    return this.#options.caches.class(name) ? name : '';
   }
 
   #notify(

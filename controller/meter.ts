@@ -1,15 +1,13 @@
 import type { DecoderCounters } from '../core/frames/decode.ts';
 import type { StoredPod } from '../core/kube/builtin.ts';
-import type { KubeApi, Resource } from '../core/kube/types.ts';
-import { type StoredSessionClass, type StoredSessionPool, type StoredTurn, turns } from '../core/resources/kinds.ts';
-import { isTerminal } from '../core/resources/turn-phases.ts';
+import type { StoredSessionClass, StoredSessionPool, StoredTurn } from '../core/resources/kinds.ts';
 import type { Tally } from './capacity/tally.ts';
 import type { PodCounters } from './link/pod-counters.ts';
 import type { CachedSession } from './world/world.ts';
 
 /** Receiver of measurements of the controller's work. */
 export interface Meter {
-  /** Called when this process's write has ended the turn. `sessionClass` is empty where no such class exists. */
+  /** Called when this process's write has ended the turn, and its answer has come. `sessionClass` is empty where no such class exists. */
   turnEnded(turn: StoredTurn, sessionClass: string): void;
   /** Called after each reconcile, with its duration in seconds. */
   reconciled(result: ReconcileResult, seconds: number, error?: unknown): void;
@@ -42,25 +40,4 @@ export interface Inventory {
   inputBytes: number;
   /** Bytes of the ended turns that are kept, as of the last sweep of each session. */
   historyBytes: number;
-}
-
-/**
- * Calls `onTurnEnded` for each turn that a write through `api` has ended. A write whose answer is lost is not counted.
- */
-export function meteredApi(api: KubeApi, onTurnEnded: (turn: StoredTurn) => void): KubeApi {
-  return {
-    ...api,
-    replace: (resource, object, options) => {
-      const writing = api.replace(resource, object, options);
-      if ((resource as Resource) !== turns || options?.subresource !== 'status') return writing;
-      // The writer itself gets the client's promise, so that it goes on at the same moment with a meter and without.
-      const count = (written: unknown) => {
-        // The turn had not ended in the version written to, so this write is the one that ended it.
-        const turn = written as StoredTurn;
-        if (isTerminal(turn.status?.phase)) onTurnEnded(turn);
-      };
-      writing.then(count, () => {});
-      return writing;
-    },
-  };
 }

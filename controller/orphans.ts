@@ -1,11 +1,8 @@
-import { keyOf } from '../core/kube/cache.ts';
 import { sessionOwner, turns } from '../core/resources/kinds.ts';
 import type { TurnStatus } from '../core/resources/turn.ts';
 import { isTerminal } from '../core/resources/turn-phases.ts';
 import type { Effects } from './act/context.ts';
-import { logCommit } from './act/log-commit.ts';
 import { writingTurn } from './act/too-large.ts';
-import { writeStatus } from './act/write-status.ts';
 import { DEFAULT_START_MS } from './settings/effective.ts';
 import { ended, queued } from './status/turn-status.ts';
 
@@ -22,7 +19,7 @@ export async function reconcileOrphans(
   session: string,
   signal: AbortSignal,
 ): Promise<number | undefined> {
-  const { api, caches, clock } = effects;
+  const { statuses, caches, clock } = effects;
   const now = clock.now();
   let wakeAt = Number.POSITIVE_INFINITY;
   for (const turn of caches.turnsNaming(namespace, session)) {
@@ -31,11 +28,8 @@ export async function reconcileOrphans(
     if (isTerminal(turn.status.phase) || goesWithOwner) continue;
     const age = now - Date.parse(turn.metadata.creationTimestamp);
     const message = `There is no Session "${session}" in namespace "${namespace}"; create it, then give the turn again under another name: a Session never takes a turn that is older than it.`;
-    const write = async (status: TurnStatus) => {
-      const written = await writingTurn(effects, turn, () => writeStatus(api, turns, turn.metadata, status, signal));
-      logCommit({ effects, key: keyOf({ namespace, name: session }) }, written);
-      caches.sawTurn(written);
-    };
+    const write = (status: TurnStatus) =>
+      writingTurn(effects, turn, () => statuses.write(turns, turn.metadata, status, signal));
     if (turn.spec.cancel) {
       const status = ended(
         turn,

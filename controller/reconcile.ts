@@ -3,15 +3,14 @@ import { parseExact } from '../core/json.ts';
 import type { StoredPod } from '../core/kube/builtin.ts';
 import { refOf } from '../core/kube/cache.ts';
 import { isConflict, isNotFound } from '../core/kube/errors.ts';
-import { type StoredSession, sessions, turns as turnKind } from '../core/resources/kinds.ts';
+import { sessions, turns as turnKind } from '../core/resources/kinds.ts';
 import { LABEL_SESSION_UID } from '../core/resources/names.ts';
+import type { StateRef } from '../core/resources/schema.ts';
 import type { SessionStatus } from '../core/resources/session.ts';
 import { isTerminal } from '../core/resources/turn-phases.ts';
 import type { Effects, ReconcileContext } from './act/context.ts';
-import { logCommit } from './act/log-commit.ts';
 import { perform } from './act/perform.ts';
 import { writingSession } from './act/too-large.ts';
-import { writeStatus } from './act/write-status.ts';
 import { unreadableTurn } from './caches/caches.ts';
 import type { Action } from './decide/actions.ts';
 import { culprit, currentTurn, failedAgain, isProgrammingError } from './decide/broken.ts';
@@ -159,7 +158,7 @@ export class Reconciler {
    */
   async #endBroken({ key, session, memory, signal, world, turn: acted }: Attempt, error: Error): Promise<void> {
     const { effects } = this.#options;
-    const { api, caches, clock, log } = effects;
+    const { statuses, caches, clock, log } = effects;
     const { failing, isEnough } = failedAgain(memory.failing, clock.monotonic());
     learn(memory, { fact: 'Failed', failing: isEnough ? undefined : failing });
     if (!isEnough) return;
@@ -177,9 +176,7 @@ export class Reconciler {
     learn(memory, { fact: 'TurnBroken', turn: uid, why });
     if (!isSecond) return;
     const status = ended(unreadableTurn(turn, why), internalError(why), clock.now());
-    const written = await writeStatus(api, turnKind, turn.metadata, status, signal);
-    logCommit({ effects, key, world: { session }, memory }, written);
-    caches.sawTurn(written);
+    await statuses.write(turnKind, turn.metadata, status, signal);
     const message = `Turn ${turn.metadata.name}: ${status.error?.message}`;
     effects.notify(session, { type: 'Warning', reason: 'InternalError', message });
   }
@@ -358,7 +355,7 @@ export class Reconciler {
     const plain = parseExact(JSON.stringify(compared)) as SessionStatus;
     const stored = parseExact(JSON.stringify(before)) as SessionStatus;
     if (isDeepStrictEqual(plain, stored)) return undefined;
-    const { api, caches, links, log, clock, notify } = effects;
+    const { statuses, caches, links, log, clock, notify } = effects;
     const { namespace, name } = session.metadata;
     const { bindSentAt } = links.get(world?.link?.podUID)?.view ?? {};
     const waitMs = writeWaitMs({
@@ -375,11 +372,9 @@ export class Reconciler {
     this.#options.closing.throwIfAborted();
     const conditions = changedAt(status.conditions ?? [], before.conditions, clock.now());
     const next = withPhaseSince({ ...status, conditions }, before, clock.now());
-    const write = () => writeStatus(api, sessions, session.metadata, next, signal);
-    const written: StoredSession = await writingSession(effects, session, write);
+    await writingSession(effects, session, () => statuses.write(sessions, session.metadata, next, signal));
     if (status.phase !== before.phase)
       log.info({ session: key, phase: status.phase, was: before.phase }, 'session phase');
-    caches.sawSession(written);
     if (!isDeepStrictEqual(before.queue, plain.queue)) learn(memory, { fact: 'QueueWritten', at: clock.now() });
     if (!isDeepStrictEqual(stored.lastTurn, plain.lastTurn))
       learn(memory, { fact: 'TurnsCounted', at: clock.monotonic() });
@@ -410,6 +405,11 @@ export class Reconciler {
     this.#memories.delete(key);
     this.#options.effects.links.closeOthers(uid);
     this.#options.effects.ledger.leave(key);
+  }
+
+  /** Last state of the session that this leader has committed; undefined: none. */
+  committed(key: string): StateRef | undefined {
+    return this.#memories.get(key)?.memory.committed;
   }
 
   /** Time from which a failed suspension of the session may be retried, milliseconds since the epoch. */

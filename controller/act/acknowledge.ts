@@ -16,7 +16,7 @@ export async function acknowledgeStray(context: ReconcileContext, delivery: Deli
   const fieldSelector = `spec.session=${session.metadata.name}`;
   const { items } = await api.list(turns, { namespace, fieldSelector, signal });
   const cached = world.turns.find(({ metadata }) => metadata.uid === uid);
-  for (const turn of items) caches.sawTurn(turn);
+  caches.saw(turns, ...items);
   const live = items.find((turn) => turn.metadata.uid === uid);
   const { phase, attempt: runs, podUID } = live?.status ?? {};
   // An unchanged turn would be acknowledged again in every reconcile.

@@ -11,9 +11,7 @@ import { inClusterTime } from '../world/runner-time.ts';
 import type { CachedApproval, CachedTurn } from '../world/world.ts';
 import { letGo, remember, writeAtVersion } from './commit.ts';
 import type { ReconcileContext } from './context.ts';
-import { logCommit } from './log-commit.ts';
 import { incarnationOf, storeDelivery } from './store-delivery.ts';
-import { writeStatus } from './write-status.ts';
 
 /** Reads the Approvals that name the turn live, also into the caches: those may not have seen a decision yet. */
 export async function readApprovals(
@@ -21,7 +19,7 @@ export async function readApprovals(
   { metadata: { namespace, name } }: Pick<CachedTurn, 'metadata'>,
 ): Promise<StoredApproval[]> {
   const { items } = await api.list(approvals, { namespace, fieldSelector: `spec.turn=${name}`, signal });
-  for (const approval of items) caches.sawApproval(approval);
+  caches.saw(approvals, ...items);
   return items;
 }
 
@@ -56,7 +54,6 @@ export async function commitRequest(context: ReconcileContext, turn: CachedTurn,
     : awaiting(turn, request, fields, now);
   const written = await writeAtVersion(context, turn, status);
   letGo(context, { ...asking, result: asking.request }, written);
-  logCommit(context, written);
   if (!problem) {
     const text = `Turn ${turn.metadata.name} asks (request ${message.id}): ${message.prompt}`;
     effects.notify(world.session, { type: 'Normal', reason: 'AwaitingApproval', message: clip(text, 1024) });
@@ -77,7 +74,7 @@ export async function acknowledgeRequest(context: ReconcileContext, asking: Aski
   const { metadata, status } = world.session;
   const fieldSelector = `spec.session=${metadata.name}`;
   const { items } = await api.list(turns, { namespace: metadata.namespace, fieldSelector, signal });
-  for (const turn of items) caches.sawTurn(turn);
+  caches.saw(turns, ...items);
   const turn = items.find(({ metadata: { uid } }) => uid === message.turn);
   if (isCommitted(asking, status?.incarnation, turn?.status?.approval)) {
     links.get(world.link?.podUID)?.acknowledge(seq);
@@ -99,20 +96,19 @@ export async function consume(
   facts: { incarnation: number; podUID: string },
 ): Promise<void> {
   const { effects, key, signal } = context;
-  const { api, caches, clock, log } = effects;
+  const { statuses, clock, log } = effects;
   const decided = turn.status.approval?.decided ?? (approval && (await decisionOf(context, turn, approval)));
   if (!decided) return;
   const status = resumed(turn, decided, facts, clock.now());
-  const written = await writeStatus(api, turns, turn.metadata, status, signal);
+  await statuses.write(turns, turn.metadata, status, signal);
   log.info(
     { session: key, turn: turn.metadata.name, request: turn.status.approval?.id, decision: decided.decision },
     'decision taken',
   );
-  caches.sawTurn(written);
 }
 
 async function decisionOf(
-  { effects: { api, caches }, signal }: ReconcileContext,
+  { effects: { api }, signal }: ReconcileContext,
   turn: CachedTurn,
   { metadata }: CachedApproval,
 ): Promise<TurnApproval['decided']> {
@@ -125,7 +121,6 @@ async function decisionOf(
     if (isNotFound(error)) return undefined;
     throw error;
   }
-  caches.sawApproval(live);
   if (live.metadata.uid !== metadata.uid || !counts(slimApproval(live), turn)) return undefined;
   const { decision, response, note, requester } = live.spec;
   return {
@@ -152,7 +147,7 @@ export async function adoptApproval(
   const patch = { metadata: { uid, resourceVersion, ownerReferences: [ownedByTurn(turn)] } };
   const ref = { namespace, name };
   try {
-    effects.caches.sawApproval(await effects.api.patch(approvals, ref, patch, { type: 'merge', signal }));
+    await effects.api.patch(approvals, ref, patch, { type: 'merge', signal });
   } catch (error) {
     // Changed or gone: its event comes.
     if (isNotFound(error) || isConflict(error)) return;

@@ -159,7 +159,7 @@ async function agentFiles(
     if (problem) {
       learn(memory, { fact: 'ContentsLost', podUID, problem });
       // The watch may be behind, and the next incarnation would take the same again.
-      await effects.caches.sawAgentFiles(configMap, signal);
+      if (!configMap) await effects.caches.relistAgentFiles(signal);
       return undefined;
     }
     if (configMap) found.set(name, configMap);

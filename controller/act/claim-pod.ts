@@ -59,7 +59,6 @@ function take(context: ReconcileContext, pod: StoredPod, isNew: boolean): void {
   const { uid, name, namespace, labels } = pod.metadata;
   const wasReady = effects.links.get(uid)?.view.phase !== 'Opening';
   effects.links.assign(uid, linkSession(context));
-  effects.caches.sawPod(pod);
   const pool = labels?.[LABEL_POOL] ?? '';
   const { ownedSince } = context.memory.incarnation;
   const tookMs = ownedSince === undefined ? undefined : effects.clock.monotonic() - ownedSince;

@@ -26,7 +26,7 @@ export async function commitLog(
   { turn, pod, lost }: Action & { do: 'CommitLog' },
 ): Promise<void> {
   const { effects } = context;
-  const { clock, caches } = effects;
+  const { clock } = effects;
   const log = await readLog(context, pod);
   if (log === 'Unreadable') {
     const message =
@@ -62,8 +62,7 @@ export async function commitLog(
   await commit(context, turn, { result, ...(text.bytes > 0 ? { log: logged } : {}) });
 
   async function end(status: TurnStatus): Promise<void> {
-    const written = await writeTurn(context, turn, status);
-    caches.sawTurn(written);
+    await writeTurn(context, turn, status);
   }
 }
 

@@ -1,21 +1,17 @@
 import { isDeepStrictEqual } from 'node:util';
 import { ApiError, isConflict, isInvalid, isTooLarge } from '../../core/kube/errors.ts';
-import type { Stored } from '../../core/kube/types.ts';
 import { type StoredTurn, type Turn, turns } from '../../core/resources/kinds.ts';
 import type { TurnStatus } from '../../core/resources/turn.ts';
 import { isTerminal } from '../../core/resources/turn-phases.ts';
 import { slimTurn } from '../caches/caches.ts';
+import type { Version } from '../runtime/status-writer.ts';
 import { outcomeOf } from '../status/outcome.ts';
 import { ended } from '../status/turn-status.ts';
 import { learn } from '../world/learn.ts';
 import type { Delivery } from '../world/link-view.ts';
 import type { CachedTurn, Problem } from '../world/world.ts';
 import type { ReconcileContext } from './context.ts';
-import { logCommit } from './log-commit.ts';
 import { type Deliverable, storeDelivery } from './store-delivery.ts';
-import { writeStatus } from './write-status.ts';
-
-type Version = Pick<Stored['metadata'], 'namespace' | 'name' | 'uid' | 'resourceVersion'>;
 
 /**
  * Makes a result durable: first what is large goes into the store, then one status write ends the turn, at the version
@@ -35,14 +31,12 @@ export async function commit(
   const written = await writeAtVersion(context, turn, status);
   learn(memory, { fact: 'SuspensionFailuresOver' });
   letGo(context, delivery, written);
-  logCommit(context, written);
   // Last, because readers of an ended turn rely on all effects before it.
   if (!signal.aborted) remember(context, turn, written);
 }
 
 /** Remembers a committed turn: it counts even where the turn is deleted before the next reconcile. */
-export function remember({ effects, memory }: ReconcileContext, turn: CachedTurn, written: StoredTurn): void {
-  effects.caches.sawTurn(written);
+export function remember({ memory }: Pick<ReconcileContext, 'memory'>, turn: CachedTurn, written: StoredTurn): void {
   if (written.metadata.uid !== turn.metadata.uid) return;
   const { phase, state } = written.status ?? {};
   const uncounted = isTerminal(phase) ? { ended: slimTurn(written) } : {};
@@ -73,11 +67,11 @@ export function letGo(
  */
 export async function writeAtVersion(context: ReconcileContext, turn: CachedTurn, status: TurnStatus) {
   const { effects, signal, key } = context;
-  const { api, log } = effects;
+  const { api, statuses, log } = effects;
   const write = async (version: Version, next: TurnStatus) => {
     let rejection: Error;
     try {
-      return await writeStatus(api, turns, version, next, signal);
+      return await statuses.write(turns, version, next, signal);
     } catch (error) {
       if (!isRejected(error)) throw error;
       log.warn({ session: key, turn: turn.metadata.name, err: error }, 'result rejected by the API server');
@@ -88,7 +82,7 @@ export async function writeAtVersion(context: ReconcileContext, turn: CachedTurn
     for (const fields of [{ startedAt, finishedAt, exitCode, state }, {}]) {
       const status = rejected(turn, rejection, fields, effects.clock.now());
       try {
-        return await writeStatus(api, turns, version, status, signal);
+        return await statuses.write(turns, version, status, signal);
       } catch (error) {
         if (!isRejected(error)) throw error;
         rejection = error as Error;
@@ -103,9 +97,12 @@ export async function writeAtVersion(context: ReconcileContext, turn: CachedTurn
     // A cancellation changes the version and not who runs the turn; anything else is somebody else's commit.
     const ref = { namespace: turn.metadata.namespace, name: turn.metadata.name };
     const live = await api.get(turns, ref, { signal });
-    if (live.metadata.uid !== turn.metadata.uid || isTerminal(live.status?.phase)) return live;
+    if (live.metadata.uid !== turn.metadata.uid || isTerminal(live.status?.phase)) {
+      // Perhaps it was a write of this leader whose answer was lost.
+      effects.logCommit(live);
+      return live;
+    }
     if (isSameRun(live, turn)) return await write(live.metadata, status);
-    effects.caches.sawTurn(live);
     throw error;
   }
 }

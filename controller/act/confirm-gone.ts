@@ -1,7 +1,7 @@
 import type { StoredPod } from '../../core/kube/builtin.ts';
 import { isForbidden, isInvalid, isNotFound, TransportError } from '../../core/kube/errors.ts';
 import { pods } from '../../core/kube/resources.ts';
-import { type StoredTurn, turns } from '../../core/resources/kinds.ts';
+import { turns } from '../../core/resources/kinds.ts';
 import {
   LABEL_INCARNATION,
   LABEL_MANAGED_BY,
@@ -18,7 +18,7 @@ import type { ReconcileContext } from './context.ts';
 /** A pod counts as gone when a live read says so and no turn was committed meanwhile. */
 export async function confirmGone(context: ReconcileContext, podUID: string): Promise<void> {
   const { effects, world, memory, signal } = context;
-  const { api, caches } = effects;
+  const { api } = effects;
   const { session } = world;
   const namespace = session.metadata.namespace;
   const ran = world.turns.find(({ status }) => status.podUID === podUID)?.status.incarnation;
@@ -30,7 +30,7 @@ export async function confirmGone(context: ReconcileContext, podUID: string): Pr
     const pod = await api.get(pods, { namespace, name }, { signal });
     // A pod of a pool that the session has not claimed, or that another has, is not its to lose.
     if (pod.metadata.uid === podUID && !isOfAnother(pod, session.metadata.uid)) {
-      caches.sawPod(isSessionPod(pod) ? pod : await labelled(context, pod, incarnation));
+      if (!isSessionPod(pod)) await restoreLabels(context, pod, incarnation);
       throw new TransportError(`the cache does not show pod ${name}, which exists; looking again`);
     }
   } catch (error) {
@@ -38,8 +38,7 @@ export async function confirmGone(context: ReconcileContext, podUID: string): Pr
   }
   for (const turn of world.turns) {
     if (isTerminal(turn.status.phase) || turn.status.podUID !== podUID) continue;
-    const live: StoredTurn = await api.get(turns, { namespace, name: turn.metadata.name }, { signal });
-    caches.sawTurn(live);
+    await api.get(turns, { namespace, name: turn.metadata.name }, { signal });
   }
   learn(memory, { fact: 'GoneConfirmed', podUID });
 }
@@ -73,7 +72,6 @@ export async function readPod({ effects, memory, signal }: ReconcileContext, { m
     return undefined;
   });
   if (live?.metadata.uid !== uid) throw new TransportError(`the cache shows pod ${name}, which is gone; reading again`);
-  if (isSessionPod(live)) effects.caches.sawPod(live);
   learn(memory, { fact: 'PodRead', podUID: uid });
 }
 
@@ -81,7 +79,7 @@ export async function readPod({ effects, memory, signal }: ReconcileContext, { m
  * Restores the labels by which the pod is found, after somebody has changed them. A pod that does not keep them, or may not
  * have them, is deleted.
  */
-async function labelled(context: ReconcileContext, pod: StoredPod, incarnation: number): Promise<StoredPod> {
+async function restoreLabels(context: ReconcileContext, pod: StoredPod, incarnation: number): Promise<void> {
   const { effects, world, signal, key } = context;
   const { uid, name, namespace } = pod.metadata;
   const ref = { namespace, name };
@@ -100,5 +98,4 @@ async function labelled(context: ReconcileContext, pod: StoredPod, incarnation: 
   const kept = isSessionPod(mended);
   effects.log.warn({ session: key, pod: name, kept }, 'changed labels of a pod restored');
   if (!kept) await effects.api.delete(pods, ref, { uid, signal });
-  return mended;
 }

@@ -1,4 +1,5 @@
 import type { KubeApi } from '../../core/kube/types.ts';
+import type { StoredTurn } from '../../core/resources/kinds.ts';
 import type { Clock, Logger, Random } from '../../core/runtime.ts';
 import type { Store } from '../../core/store/store.ts';
 import type { Caches } from '../caches/caches.ts';
@@ -7,12 +8,13 @@ import type { Archives } from '../environments/archives.ts';
 import type { MasterKeys } from '../link/keys.ts';
 import type { Links } from '../link/links.ts';
 import type { NetworkPolicies } from '../network/policies.ts';
+import type { StatusWriter } from '../runtime/status-writer.ts';
 import type { EventFacts } from '../status/events.ts';
 import type { CachedTurn, SessionMemory, World } from '../world/world.ts';
 import type { StatesAhead } from './states-ahead.ts';
 
 /** The present leadership. */
-interface Leader {
+export interface Leader {
   /** Drawn at every start of the process. */
   identity: string;
   epoch(): number;
@@ -32,6 +34,7 @@ export interface PoolCounts {
 /** Dependencies of all effects; the same for all sessions. */
 export interface Effects {
   api: KubeApi;
+  statuses: StatusWriter;
   caches: Caches;
   store: Store;
   archives: Archives;
@@ -50,6 +53,8 @@ export interface Effects {
   log: Logger;
   /** Waits for a store without keeping other sessions from being reconciled. */
   aside<R>(work: () => Promise<R>): Promise<R>;
+  /** Logs that the turn has ended, or waits for a decision; `statuses` does so for its own writes. */
+  logCommit(turn: StoredTurn): void;
   /** Tells people by a Kubernetes Event on the object, a session unless said otherwise. */
   notify(object: Pick<CachedTurn, 'metadata'>, event: EventFacts, kind?: 'Session' | 'Turn'): void;
 }

@@ -18,7 +18,7 @@ import { ensureWorkspace } from './workspace.ts';
 /** Creates the pod of the incarnation that the session owns. What keeps it from being created the next decision is told. */
 export async function createPod(context: ReconcileContext, settings: Effective, turn?: CachedTurn): Promise<void> {
   const { effects, world, memory, signal, key } = context;
-  const { api, caches, links, log } = effects;
+  const { api, links, log } = effects;
   const incarnation = world.session.status?.incarnation ?? 0;
   const runnerless = turn && (await runnerlessTurn(context, turn));
   if (turn && !runnerless) return;
@@ -40,7 +40,6 @@ export async function createPod(context: ReconcileContext, settings: Effective, 
     log.info({ session: key, pod: created.metadata.name, incarnation }, 'pod created');
     effects.notify(world.session, podEvent(world, created.metadata.name));
     if (!runnerless) links.open(created, linkSession(context)).open({ ...attachability(created), fresh: true });
-    caches.sawPod(created);
   } catch (error) {
     if (isAlreadyExists(error)) return adopt(context, pod.metadata.name);
     if (error instanceof ApiError && !isConflict(error)) {
@@ -63,10 +62,7 @@ function failingSince({ session }: World, now: number): number {
 async function adopt({ effects, world, memory, signal }: ReconcileContext, name: string): Promise<void> {
   const { session } = world;
   const found = await effects.api.get(pods, { namespace: session.metadata.namespace, name }, { signal });
-  if (isOurs(found, session)) {
-    effects.caches.sawPod(found);
-    return;
-  }
+  if (isOurs(found, session)) return;
   const message = `Pod "${name}" exists and was not made by Berth for this session; delete it.`;
   learn(memory, { fact: 'StartProblem', problem: { reason: 'PodForbidden', message } });
   throw new Error(message);

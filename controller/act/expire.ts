@@ -28,7 +28,7 @@ export async function expire(
   if (ttlMs < (field === 'ttlAfterFinished' ? finishedMs : suspendedMs)) return;
   const fieldSelector = `spec.session=${name},${LIVE_TURNS}`;
   const { items: waiting } = await api.list(turns, { namespace, fieldSelector, signal });
-  for (const turn of waiting) caches.sawTurn(turn);
+  caches.saw(turns, ...waiting);
   if (waiting.some(({ metadata }) => !caches.isLeftOut(metadata))) return;
   try {
     await api.delete(sessions, { namespace, name }, { uid, resourceVersion, signal });

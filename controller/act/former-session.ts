@@ -3,9 +3,7 @@ import { ownedBy, sessions, turns, withOwner } from '../../core/resources/kinds.
 import type { TurnStatus } from '../../core/resources/turn.ts';
 import type { CachedTurn } from '../world/world.ts';
 import type { ReconcileContext } from './context.ts';
-import { logCommit } from './log-commit.ts';
 import { writingTurn } from './too-large.ts';
-import { writeStatus } from './write-status.ts';
 
 /** Effects on turns of a session that is gone. A live read finds out first which session has the name now. */
 
@@ -19,7 +17,7 @@ export async function adoptTurn(context: ReconcileContext, turn: CachedTurn): Pr
   const patch = { metadata: { uid, resourceVersion, ownerReferences } };
   const ref = { namespace, name };
   const write = () => effects.api.patch(turns, ref, patch, { type: 'merge', signal });
-  effects.caches.sawTurn(await writingTurn(effects, turn, write));
+  await writingTurn(effects, turn, write);
 }
 
 /** Ends a turn that another session than the present one owns, unless that one is newer than the cache. */
@@ -27,10 +25,7 @@ export async function endReplaced(context: ReconcileContext, turn: CachedTurn, s
   const { effects, world, signal } = context;
   if ((await uidOfName(context)) !== world.session.metadata.uid) return;
   try {
-    const write = () => writeStatus(effects.api, turns, turn.metadata, status, signal);
-    const written = await writingTurn(effects, turn, write);
-    logCommit(context, written);
-    effects.caches.sawTurn(written);
+    await writingTurn(effects, turn, () => effects.statuses.write(turns, turn.metadata, status, signal));
   } catch (error) {
     // The garbage collector is after it as well.
     if (!isConflict(error) && !isNotFound(error)) throw error;
@@ -41,7 +36,6 @@ async function uidOfName({ effects, world, signal }: ReconcileContext): Promise<
   const { name, namespace } = world.session.metadata;
   try {
     const live = await effects.api.get(sessions, { namespace, name }, { signal });
-    if (live.metadata.uid !== world.session.metadata.uid) effects.caches.sawSession(live);
     return live.metadata.uid;
   } catch (error) {
     if (isNotFound(error)) return undefined;

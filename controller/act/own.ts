@@ -15,7 +15,6 @@ import { ownTurns } from '../world/own-turns.ts';
 import type { World } from '../world/world.ts';
 import type { ReconcileContext } from './context.ts';
 import { writingSession } from './too-large.ts';
-import { writeStatus } from './write-status.ts';
 
 /**
  * Takes a slot, then writes the next incarnation and its pod's name at the version decided upon. Whoever wins this write
@@ -25,7 +24,7 @@ export async function ownIncarnation(
   { effects, world, key, signal, memory }: ReconcileContext,
   decided: StoredPod | undefined,
 ): Promise<void> {
-  const { api, caches, ledger, log } = effects;
+  const { api, statuses, ledger, log } = effects;
   const { session } = world;
   const { namespace, name } = session.metadata;
   // Sessions that come at once decide upon the same pod, and have created their turns since.
@@ -39,8 +38,8 @@ export async function ownIncarnation(
   }
   readStateAhead(effects, world, signal);
   try {
-    const write = () => writeStatus(api, sessions, session.metadata, owned(world, incarnation, pod, claim), signal);
-    caches.sawSession(await writingSession(effects, session, write));
+    const write = () => statuses.write(sessions, session.metadata, owned(world, incarnation, pod, claim), signal);
+    await writingSession(effects, session, write);
     learn(memory, { fact: 'IncarnationOwned', since: world.monotonic });
     log.info({ session: key, uid: session.metadata.uid, incarnation }, 'session admitted');
     if (!claim && world.warm?.fits) effects.pools.count('missed', namespace, world.warm.pool);
@@ -50,7 +49,7 @@ export async function ownIncarnation(
     failed(ledger, namespace, pod, error);
     if (isConflict(error)) {
       // No write of this version can take effect any more: a live read shows which one has.
-      caches.sawSession(await api.get(sessions, { namespace, name }, { signal }));
+      await api.get(sessions, { namespace, name }, { signal });
       // The session keeps its position in the queue: no other gets the slot that is released.
       ledger.wait(world.applicant);
       ledger.settle(namespace, pod);

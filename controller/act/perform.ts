@@ -51,7 +51,7 @@ const handlers: Handlers = {
   AdoptTurn: async (context, { turn }) => adoptTurn(context, turn),
   CreateFirstTurn: async (context) => createFirstTurn(context),
   WriteTurn: writeTurnDecided,
-  ShowWait: async (context, { turn, status }) => context.effects.caches.sawTurn(await writeTurn(context, turn, status)),
+  ShowWait: async (context, { turn, status }) => void (await writeTurn(context, turn, status)),
   EndReplaced: async (context, { turn, status }) => endReplaced(context, turn, status),
   OwnIncarnation: async (context, { claim }) => ownIncarnation(context, claim),
   ClaimPod: async (context, action) => claimPod(context, action),
@@ -109,7 +109,6 @@ async function writeTurnDecided(context: ReconcileContext, { turn, status }: Of<
       effects.notify(world.session, { type: 'Warning', reason: code, message: `Turn ${name}: ${message}` });
     }
   }
-  effects.caches.sawTurn(written);
 }
 
 async function deletePod(context: ReconcileContext, action: Of<'DeletePod'>): Promise<void> {
@@ -172,7 +171,7 @@ async function createFirstTurn(context: ReconcileContext): Promise<void> {
     },
   };
   try {
-    caches.sawTurn(await writingSession(effects, session, () => api.create(turns, turn, { signal })));
+    await writingSession(effects, session, () => api.create(turns, turn, { signal }));
   } catch (error) {
     const isOver = isOverQuota(error);
     if (!isOver && !isAlreadyExists(error)) throw error;

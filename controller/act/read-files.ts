@@ -5,15 +5,13 @@ import type { ReconcileContext } from './context.ts';
 
 /** Brings the cache up to the ConfigMaps of these names. One that may not be read stays missing. */
 export async function readFiles({ effects, world, memory, signal }: ReconcileContext, names: string[]): Promise<void> {
-  const { api, caches, clock } = effects;
+  const { api, clock } = effects;
   const { namespace } = world.session.metadata;
   const at = clock.now();
   for (const name of names) {
-    const found = await api.get(configMaps, { namespace, name }, { signal }).catch((error: unknown) => {
+    await api.get(configMaps, { namespace, name }, { signal }).catch((error: unknown) => {
       if (!isNotFound(error) && !isForbidden(error)) throw error;
-      return undefined;
     });
-    if (found) await caches.sawAgentFiles(found, signal);
   }
   learn(memory, { fact: 'FilesRead', at });
 }

@@ -17,13 +17,10 @@ export async function runnerlessTurn(
   { effects, signal }: ReconcileContext,
   turn: CachedTurn,
 ): Promise<RunnerlessTurn | undefined> {
-  const { api, caches } = effects;
+  const { api } = effects;
   const { uid, name, namespace } = turn.metadata;
   const live = await api.get(turns, { namespace, name }, { signal });
-  if (live.metadata.uid !== uid || bodyFacts(live.spec.input).digest !== turn.input.digest) {
-    caches.sawTurn(live);
-    return undefined;
-  }
+  if (live.metadata.uid !== uid || bodyFacts(live.spec.input).digest !== turn.input.digest) return undefined;
   return { uid, name, input: JSON.stringify(live.spec.input ?? null) };
 }
 
@@ -35,7 +32,7 @@ export async function letRun(
   const { uid, name, namespace } = pod.metadata;
   learn(memory, { fact: 'RunLet', podUID: uid });
   const patch = { metadata: { uid }, spec: { schedulingGates: null } };
-  effects.caches.sawPod(await effects.api.patch(pods, { namespace, name }, patch, { type: 'merge', signal }));
+  await effects.api.patch(pods, { namespace, name }, patch, { type: 'merge', signal });
 }
 
 /** Time left to this leader, milliseconds, before a successor can give the input too. */

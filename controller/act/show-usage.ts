@@ -3,7 +3,6 @@ import { turns } from '../../core/resources/kinds.ts';
 import type { Action } from '../decide/actions.ts';
 import { learn } from '../world/learn.ts';
 import type { ReconcileContext } from './context.ts';
-import { writeStatus } from './write-status.ts';
 
 /** A result that comes meanwhile waits for it. */
 const DEADLINE_MS = 1_000;
@@ -13,11 +12,11 @@ const DEADLINE_MS = 1_000;
  * between is an event of its own, and later figures are tried as well.
  */
 export async function showUsage(
-  { effects: { api, caches, log }, memory, key, signal }: ReconcileContext,
+  { effects: { statuses, log }, memory, key, signal }: ReconcileContext,
   { turn, status, of }: Action & { do: 'ShowUsage' },
 ): Promise<void> {
   try {
-    caches.sawTurn(await writeStatus(api, turns, turn.metadata, status, signal, DEADLINE_MS));
+    await statuses.write(turns, turn.metadata, status, signal, DEADLINE_MS);
   } catch (error) {
     signal.throwIfAborted();
     if (isConflict(error)) return;

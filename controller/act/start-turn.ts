@@ -16,10 +16,8 @@ export async function startTurn(context: ReconcileContext, turn: CachedTurn): Pr
   const cached = caches.turnsNaming(namespace, session.metadata.name).find(({ metadata }) => metadata.uid === uid);
   const status = live?.status ?? cached?.status;
   if ((live && live.metadata.uid !== uid) || status?.phase !== 'Running') return;
-  if (live && status.inputDigest !== undefined && bodyFacts(live.spec.input).digest !== status.inputDigest) {
-    caches.sawTurn(live); // the next decision uses it
-    return;
-  }
+  // The next decision is made upon what the turn says now.
+  if (live && status.inputDigest !== undefined && bodyFacts(live.spec.input).digest !== status.inputDigest) return;
   const { index = 0, attempt = 1, podUID } = status;
   const input = live ? (live.spec.input ?? null) : memory.inputs.get(uid);
   const { turnMs, stallMs } = limitsOf({ spec: turn.spec, status }, world);

@@ -136,14 +136,13 @@ function isWanted({ effects: { caches }, world }: ReconcileContext, reason: Susp
   return isDecided({ approvals: caches.approvalsNaming(namespace, waiting.metadata.name) }, waiting);
 }
 
-/** Live reads of all that a suspension depends on, taken into the caches too. */
+/** Live reads of all that a suspension depends on. */
 async function recheck({ effects, world, signal }: ReconcileContext): Promise<Recheck> {
   const { api, caches, clock } = effects;
   const { namespace, name } = world.session.metadata;
   const session = await api.get(sessions, { namespace, name }, { signal });
   const { items } = await api.list(turns, { namespace, fieldSelector: `spec.session=${name}`, signal });
-  caches.sawSession(session);
-  for (const turn of items) caches.sawTurn(turn);
+  caches.saw(turns, ...items);
   const present = items.filter((turn) => isTerminal(turn.status?.phase) || !caches.isLeftOut(turn.metadata));
   const asking = wishVeto(world, session) ? undefined : askingTurn(world, present);
   if (!asking) return { now: clock.now(), session, turns: present, approvals: [] };

@@ -5,10 +5,8 @@ import { learn } from '../world/learn.ts';
 import { isGiven } from '../world/own-turns.ts';
 import type { CachedTurn } from '../world/world.ts';
 import type { ReconcileContext } from './context.ts';
-import { logCommit } from './log-commit.ts';
 import { isRefusal } from './own.ts';
 import { writingTurn } from './too-large.ts';
-import { writeStatus } from './write-status.ts';
 
 /**
  * Writes the status of a turn. A turn that may have got its index has it, whatever the cache shows, before another turn gets
@@ -16,9 +14,7 @@ import { writeStatus } from './write-status.ts';
  */
 export async function writeTurn(context: ReconcileContext, turn: CachedTurn, status: TurnStatus): Promise<StoredTurn> {
   try {
-    const written = await write(context, turn, status);
-    logCommit(context, written);
-    return written;
+    return await write(context, turn, status);
   } catch (error) {
     if (turn.status.index === undefined && !isRefusal(error)) learn(context.memory, { fact: 'TurnsUncertain' });
     throw error;
@@ -32,23 +28,19 @@ export async function writeTurn(context: ReconcileContext, turn: CachedTurn, sta
  */
 async function write(context: ReconcileContext, turn: CachedTurn, status: TurnStatus): Promise<StoredTurn> {
   const { effects, key, signal } = context;
-  const { api, caches, ledger } = effects;
+  const { api, statuses, ledger } = effects;
   const begins = isGiven({ status }) && status.concurrencyGroup !== undefined;
   try {
-    const replace = () => writeStatus(api, turns, turn.metadata, status, signal);
+    const replace = () => statuses.write(turns, turn.metadata, status, signal);
     const written = await writingTurn(effects, turn, replace);
-    if (begins) {
-      caches.sawTurn(written);
-      ledger.settleTurn(key);
-    }
+    if (begins) ledger.settleTurn(key);
     return written;
   } catch (error) {
     if (isConflict(error)) {
       const { name, namespace } = turn.metadata;
-      const live = await api.get(turns, { namespace, name }, { signal }).catch((unread) => {
+      await api.get(turns, { namespace, name }, { signal }).catch((unread) => {
         if (begins) throw unread;
       });
-      if (live) caches.sawTurn(live);
       if (begins) ledger.settleTurn(key);
     } else if (begins && !isRefusal(error)) ledger.settleTurnLater(key);
     throw error;

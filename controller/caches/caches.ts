@@ -5,7 +5,7 @@ import type { ConfigMap, Container, NetworkPolicy, Pod, StoredPod } from '../../
 import { Informer } from '../../core/kube/informer.ts';
 import { eachPage } from '../../core/kube/pages.ts';
 import { configMaps, networkPolicies, pods } from '../../core/kube/resources.ts';
-import type { KubeApi, KubeObject, ListOptions, Stored } from '../../core/kube/types.ts';
+import type { KubeApi, KubeObject, ListOptions, Resource, Stored } from '../../core/kube/types.ts';
 import {
   type Approval,
   approvals,
@@ -75,12 +75,11 @@ export interface Caches {
   knowsAgentFiles(namespace: string): boolean;
   /** Digest of what a ConfigMap with agent files holds; undefined where there is none. */
   agentFiles(namespace: string, configMap: string): string | undefined;
-  /** Takes what a live read of a ConfigMap has shown; undefined: it is not there, which takes a list of all to know. */
-  sawAgentFiles(configMap: Stored<ConfigMap> | undefined, signal: AbortSignal): Promise<void>;
+  /** Reads all ConfigMaps with agent files anew: a live read that found none says nothing that a cache can take. */
+  relistAgentFiles(signal: AbortSignal): Promise<void>;
   /** Returns an Environment, or that none exists; undefined while Environments were not read, or may not be read. */
   environment(namespace: string, name: string): StoredEnvironment | 'Missing' | undefined;
   allEnvironments(): StoredEnvironment[];
-  sawEnvironment(object: StoredEnvironment): void;
   /** Pools of all namespaces; empty while SessionPools were not read, or may not be read. */
   allPools(): StoredSessionPool[];
   /**
@@ -88,7 +87,6 @@ export interface Caches {
    * or may not be read.
    */
   pool(namespace: string, name: string): StoredSessionPool | 'Missing' | undefined;
-  sawPool(object: StoredSessionPool): void;
   /** Pods of a pool that no session has claimed, by the pool's uid. */
   unclaimedPods(poolUID: string): StoredPod[];
   /** Labels of a Namespace; undefined while unknown. */
@@ -111,12 +109,8 @@ export interface Caches {
   /** Treats the turn as absent until it changes. */
   leaveOut(turn: Pick<StoredTurn['metadata'], 'namespace' | 'name' | 'uid' | 'resourceVersion'>, session: string): void;
   isLeftOut(turn: Pick<StoredTurn['metadata'], 'uid' | 'resourceVersion'>): boolean;
-  /** Results of the controller's own writes, taken in before their watch events come. */
-  sawSession(object: StoredSession): void;
-  sawTurn(object: StoredTurn): void;
-  sawPod(object: StoredPod): void;
-  sawApproval(object: StoredApproval): void;
-  sawNetworkPolicy(object: Stored<NetworkPolicy>): void;
+  /** Takes in what an answer of the API server has shown, before its watch event comes. Other kinds than the cached ones are ignored. */
+  saw<T extends KubeObject>(resource: Resource<T>, ...objects: Stored<T>[]): void;
   start(): void;
   synced(signal: AbortSignal): Promise<void>;
   stop(): Promise<void>;
@@ -414,6 +408,17 @@ export function informerCaches(options: CachesOptions): Caches {
   });
   // The informers of files, environments and pools are left out, as their right or kind may be missing: only sessions with files or environments wait.
   const all = [sessionInformer, turnInformer, approvalInformer, podInformer, classInformer, policyInformer];
+  const byResource = new Map<Resource, unknown>([
+    [sessions, sessionInformer],
+    [turns, turnInformer],
+    [approvals, approvalInformer],
+    [pods, podInformer],
+    [sessionclasses, classInformer],
+    [networkPolicies, policyInformer],
+    [configMaps, fileInformer],
+    [environments, environmentInformer],
+    [sessionpools, poolInformer],
+  ] as [Resource, unknown][]);
   const closedBy = (namespace: string) => all.find((informer) => informer.closed(namespace))?.closed(namespace);
   // Namespace labels matter to few classes: only sessions of those wait for them.
   const labels = namespaceLabels({ ...common, onChange: options.onNamespaces });
@@ -490,10 +495,7 @@ export function informerCaches(options: CachesOptions): Caches {
     allPods: () => podInformer.list(),
     networkPolicy: (namespace, name) => policyInformer.get(namespace, name),
     allNetworkPolicies: () => policyInformer.list(),
-    sawAgentFiles: async (configMap, signal) => {
-      if (configMap) fileInformer?.apply(configMap);
-      else await fileInformer?.relist(signal);
-    },
+    relistAgentFiles: async (signal) => fileInformer?.relist(signal),
     knowsAgentFiles: (namespace) => fileInformer?.isSynced === true && !fileInformer.closed(namespace),
     agentFiles: (namespace, configMap) => fileInformer?.get(namespace, configMap)?.digest,
     environment: (namespace, name) => {
@@ -501,14 +503,12 @@ export function informerCaches(options: CachesOptions): Caches {
       return environmentInformer.get(namespace, name) ?? 'Missing';
     },
     allEnvironments: () => environmentInformer.list(),
-    sawEnvironment: (object) => environmentInformer.apply(object),
     allPools: () => poolInformer?.list() ?? [],
     pool: (namespace, name) => {
       if (!poolInformer) return 'Missing';
       if (!poolInformer.isSynced || poolInformer.closed(namespace)) return undefined;
       return poolInformer.get(namespace, name) ?? 'Missing';
     },
-    sawPool: (object) => poolInformer?.apply(object),
     unclaimedPods: (poolUID) => podInformer.byIndex(OF_POOL, poolUID),
     namespaceLabels: (name) => labels.of(name),
     staleness: (namespace) =>
@@ -538,11 +538,10 @@ export function informerCaches(options: CachesOptions): Caches {
       options.onSession(`${namespace}/${session}`);
     },
     isLeftOut,
-    sawSession: (object) => sessionInformer.apply(object),
-    sawTurn: (object) => turnInformer.apply(object),
-    sawPod: (object) => podInformer.apply(object),
-    sawApproval: (object) => approvalInformer.apply(object),
-    sawNetworkPolicy: (object) => policyInformer.apply(object),
+    saw: (resource, ...objects) => {
+      const informer = byResource.get(resource as Resource) as Informer<(typeof objects)[number]> | undefined;
+      for (const object of objects) informer?.apply(object);
+    },
     start: () => {
       for (const informer of all) informer.start();
       fileInformer?.start();

@@ -4,18 +4,13 @@ import { ifThere, isAlreadyExists, isConflict, isNotFound } from '../../core/kub
 import type { EventSubject } from '../../core/kube/events.ts';
 import { WorkQueue } from '../../core/kube/queue.ts';
 import type { KubeApi } from '../../core/kube/types.ts';
-import {
-  environments,
-  type Session,
-  type StoredEnvironment,
-  type StoredSession,
-  sessions,
-} from '../../core/resources/kinds.ts';
+import { environments, type Session, type StoredEnvironment, sessions } from '../../core/resources/kinds.ts';
 import { API_GROUP_VERSION, LABEL_ENVIRONMENT, LABEL_MANAGED_BY, MANAGED_BY } from '../../core/resources/names.ts';
 import { type Clock, type Logger, msUntil, type Random } from '../../core/runtime.ts';
 import type { Store } from '../../core/store/store.ts';
 import { isRefusal } from '../act/own.ts';
 import type { Caches } from '../caches/caches.ts';
+import type { StatusWriter } from '../runtime/status-writer.ts';
 import { rebuild, type WantedBuild, wantedBuild } from '../settings/builder.ts';
 import { ownTurns } from '../world/own-turns.ts';
 import type { CachedSession, Installation, Problem } from '../world/world.ts';
@@ -27,6 +22,7 @@ import { takenArchives, unusedBuilds } from './unused.ts';
 export interface EnvironmentsOptions {
   /** API client whose writes end with the lease. */
   api: KubeApi;
+  statuses: StatusWriter;
   caches: Caches;
   store: Store;
   clock: Clock;
@@ -187,9 +183,7 @@ export class Environments {
 
   /** Has the cache show a session that the API server has, even where its event has not come yet. */
   async #look(namespace: string, name: string, signal: AbortSignal): Promise<void> {
-    const { api, caches } = this.#options;
-    const session = await ifThere<StoredSession>(api.get(sessions, { namespace, name }, { signal }));
-    if (session) caches.sawSession(session);
+    await ifThere(this.#options.api.get(sessions, { namespace, name }, { signal }));
   }
 
   /** Deletes builds that no session has used for long, by this leader's own observation. */
@@ -235,7 +229,7 @@ export class Environments {
 
   /** Creates the build; false where a session has its name already, which the cache shows then. */
   async #create(namespace: string, { hash, name, spec }: WantedBuild, signal: AbortSignal): Promise<boolean> {
-    const { api, caches, closing } = this.#options;
+    const { api, closing } = this.#options;
     closing.throwIfAborted();
     const labels = { [LABEL_MANAGED_BY]: MANAGED_BY, [LABEL_ENVIRONMENT]: hash.slice(0, 63) };
     const session = {
@@ -247,7 +241,6 @@ export class Environments {
     try {
       const made = await api.create(sessions, session, { signal });
       this.#made.add(made.metadata.uid);
-      caches.sawSession(made);
       return true;
     } catch (error) {
       // An environment with the same hash has created it, this one has a moment ago, or it is something else.
@@ -264,9 +257,8 @@ export class Environments {
     signal: AbortSignal,
   ): Promise<StoredEnvironment> {
     if (isDeepStrictEqual(environment.status ?? {}, status)) return environment;
-    const { api, caches, record } = this.#options;
-    const written = await api.replace(environments, { ...environment, status }, { subresource: 'status', signal });
-    caches.sawEnvironment(written);
+    const { statuses, record } = this.#options;
+    const written = await statuses.write(environments, environment.metadata, status, signal);
     const { name, namespace, uid } = environment.metadata;
     const ready = status.conditions?.find(({ type }) => type === 'Ready');
     if (!ready || status.phase === environment.status?.phase || status.phase === 'Pending') return written;

@@ -21,14 +21,7 @@ export interface NetworkPoliciesOptions {
   api: KubeApi;
   caches: Pick<
     Caches,
-    | 'networkPolicy'
-    | 'allNetworkPolicies'
-    | 'sawNetworkPolicy'
-    | 'allSessions'
-    | 'allPools'
-    | 'allPods'
-    | 'class'
-    | 'closed'
+    'networkPolicy' | 'allNetworkPolicies' | 'allSessions' | 'allPools' | 'allPods' | 'class' | 'closed'
   >;
   clock: Clock;
   random: Random;
@@ -111,7 +104,7 @@ export class NetworkPolicies {
     const cached = caches.networkPolicy(namespace, ref.name);
     if (cached && !this.#removed.has(cached.metadata.uid) && isAsWanted(cached, wanted)) return;
     try {
-      caches.sawNetworkPolicy(await api.create(resource, wanted, { signal }));
+      await api.create(resource, wanted, { signal });
       log.info({ namespace, networkPolicy: ref.name }, 'network policy created');
       return;
     } catch (error) {
@@ -120,16 +113,16 @@ export class NetworkPolicies {
     const live = await api.get(resource, ref, { signal });
     if (this.#removed.has(live.metadata.uid)) {
       await this.#delete(live, signal);
-      caches.sawNetworkPolicy(await api.create(resource, wanted, { signal }));
+      await api.create(resource, wanted, { signal });
     } else if (!isOurs(live)) {
       throw new NetworkPolicyTaken(
         `NetworkPolicy "${ref.name}" exists in namespace "${namespace}" and was not made by Berth; delete it.`,
       );
     } else if (!isAsWanted(live, wanted)) {
       const metadata = { ...live.metadata, labels: { ...live.metadata.labels, ...wanted.metadata.labels } };
-      caches.sawNetworkPolicy(await api.replace(resource, { ...live, metadata, spec: wanted.spec }, { signal }));
+      await api.replace(resource, { ...live, metadata, spec: wanted.spec }, { signal });
       log.info({ namespace, networkPolicy: ref.name }, 'network policy updated');
-    } else caches.sawNetworkPolicy(live);
+    }
   }
 
   async #reconcile(key: string, signal: AbortSignal): Promise<number | undefined> {

@@ -19,15 +19,15 @@ import { type Clock, type Logger, leapsOf, msUntil, type Random } from '../../co
 import type { PoolCounts } from '../act/context.ts';
 import { failed } from '../act/own.ts';
 import { refusal } from '../act/refusal.ts';
-import { writeStatus } from '../act/write-status.ts';
 import type { Caches } from '../caches/caches.ts';
 import type { Ledger } from '../capacity/ledger.ts';
 import { attachability, type Links } from '../link/links.ts';
 import type { Meter } from '../meter.ts';
 import type { NetworkPolicies } from '../network/policies.ts';
 import { poolPod } from '../pod/pod.ts';
+import type { StatusWriter } from '../runtime/status-writer.ts';
 import { givenUpAt, podProblem } from '../world/pod-status.ts';
-import { isFromPool, isSessionPod, isUnclaimed } from '../world/session-pods.ts';
+import { isFromPool, isUnclaimed } from '../world/session-pods.ts';
 import type { Installation, Problem } from '../world/world.ts';
 import { hasAnswered } from './claimable.ts';
 import { decidePool, type PoolDecision, pausedFor, STARTS_LIMIT_MS, STARTS_PAUSE_MS, startsAfter } from './decide.ts';
@@ -38,6 +38,7 @@ import { type PoolTemplate, poolTemplate } from './template.ts';
 export interface PoolsOptions {
   /** API client whose writes end with the lease. */
   api: KubeApi;
+  statuses: StatusWriter;
   caches: Caches;
   links: Links;
   ledger: Ledger;
@@ -333,22 +334,20 @@ export class Pools implements PoolCounts {
     settings: PoolTemplate['settings'],
     signal: AbortSignal,
   ): Promise<void> {
-    const { api, caches, links, log } = this.#options;
+    const { api, links, log } = this.#options;
     const created = await api.create(podKind, poolPod(pool, number, settings), { signal });
     const key = keyOf(pool.metadata);
     links.open(created, { key, uid: '', incarnation: 0 }).open({ ...attachability(created), fresh: true });
-    caches.sawPod(created);
     log.info({ pool: key, pod: created.metadata.name }, 'pool pod created');
   }
 
   /** Takes note of a pod that exists although the caches do not show it: an earlier attempt has made it, or somebody else has, who keeps it. */
   async #adopt(namespace: string, name: string, signal: AbortSignal): Promise<void> {
-    const { api, caches } = this.#options;
-    const pod = await api.get(podKind, { namespace, name }, { signal }).catch((error: unknown) => {
+    const { api } = this.#options;
+    await api.get(podKind, { namespace, name }, { signal }).catch((error: unknown) => {
       if (isNotFound(error)) throw new TransportError(`pod ${name} existed and is gone by now; the pool gets another`);
       throw error;
     });
-    if (isUnclaimed(pod) || isSessionPod(pod)) caches.sawPod(pod);
   }
 
   /** Remembers a refusal, so that the status says it, and so that events do not have a pod tried again at once. */
@@ -418,7 +417,7 @@ export class Pools implements PoolCounts {
     memory: PoolMemory,
     signal: AbortSignal,
   ): Promise<number> {
-    const { api, caches, clock } = this.#options;
+    const { statuses, clock } = this.#options;
     const before = pool.status ?? {};
     if (isDeepStrictEqual(JSON.parse(JSON.stringify(status)), JSON.parse(JSON.stringify(before))))
       return Number.POSITIVE_INFINITY;
@@ -426,10 +425,9 @@ export class Pools implements PoolCounts {
     if (left > 0) return left;
     const { claimed, missed } = memory.counts;
     memory.writtenAt = clock.monotonic();
-    const written = await writeStatus(api, sessionpools, pool.metadata, status, signal);
+    await statuses.write(sessionpools, pool.metadata, status, signal);
     // Sessions may have been counted during the write.
     memory.counts = { claimed: memory.counts.claimed - claimed, missed: memory.counts.missed - missed };
-    caches.sawPool(written);
     return Number.POSITIVE_INFINITY;
   }
 

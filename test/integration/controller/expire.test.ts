@@ -44,7 +44,7 @@ describe('the live read before a session is deleted', () => {
   function expiring(session: StoredSession, ownTime = Date.now()): Promise<void> {
     const effects = {
       api: berth.admin,
-      caches: { sawTurn() {}, isLeftOut: () => false },
+      caches: { saw() {}, isLeftOut: () => false },
       log: silentLogger,
       ownTime: () => ownTime,
       aside: (work: () => unknown) => work(),

@@ -17,6 +17,7 @@ import { PROTOCOL_VERSION } from '../../../core/frames/messages.ts';
 import type { KubeClient } from '../../../core/kube/client.ts';
 import { isConflict, isNotFound } from '../../../core/kube/errors.ts';
 import { pods } from '../../../core/kube/resources.ts';
+import type { Stored } from '../../../core/kube/types.ts';
 import { ownedBy, type StoredSession, type StoredTurn, sessions, turns } from '../../../core/resources/kinds.ts';
 import type { TurnStatus } from '../../../core/resources/turn.ts';
 import { BlobStore } from '../../../core/store/blobs.ts';
@@ -24,6 +25,7 @@ import { silentLogger, systemClock } from '../../../core/system.ts';
 import { type BerthServer, berthServer } from '../../support/berth-server.ts';
 import { eventually } from '../../support/eventually.ts';
 import { aLink, aResult, aWorld } from '../../support/world.ts';
+import { writesOver } from '../../support/writes.ts';
 
 const KEY = Buffer.alloc(32, 7);
 
@@ -83,12 +85,10 @@ describe('an act that was decided upon by a cache that is behind', () => {
     });
     const memory = emptyMemory();
     const effects = {
-      api,
+      ...writesOver(api, ({ metadata }: Stored) => seen.push(metadata.uid)),
       caches: {
         turnsNaming: () => cached,
-        sawTurn: ({ metadata }: StoredTurn) => seen.push(metadata.uid),
-        sawSession: ({ metadata }: StoredSession) => seen.push(metadata.uid),
-        sawPod: () => {},
+        saw: (_: unknown, ...objects: Stored[]) => seen.push(...objects.map(({ metadata }) => metadata.uid)),
       },
       links: { get: (uid: string | undefined) => (uid === undefined ? undefined : link(uid)), closeOthers: () => {} },
       store: new BlobStore({ api, clock: systemClock, ceilingBytes: 1_000_000 }),

@@ -65,14 +65,15 @@ export const bugs: readonly Bug[] = [
     },
     edits: [
       {
-        file: 'controller/act/write-status.ts',
-        find: '  return api.replace(',
-        replace: `  const replaceLive: typeof api.replace = async (...call) => {
-    const live = await api.get(resource, metadata as never, { signal });
-    object.metadata.resourceVersion = live.metadata.resourceVersion;
-    return api.replace(...call);
-  };
-  return replaceLive(`,
+        file: 'controller/runtime/status-writer.ts',
+        find: '    const writing = this.#options.api.replace(',
+        replace: `    const { api } = this.#options;
+    const replaceLive: typeof api.replace = async (...call) => {
+      const live = await api.get(resource, object.metadata as never, { signal });
+      object.metadata.resourceVersion = live.metadata.resourceVersion;
+      return api.replace(...call);
+    };
+    const writing = replaceLive(`,
       },
     ],
   },
@@ -83,10 +84,10 @@ export const bugs: readonly Bug[] = [
     edits: [
       {
         file: 'controller/act/own.ts',
-        find: '    const write = () => writeStatus(',
+        find: '    const write = () => statuses.write(',
         replace: `    const settings = effective(session, world.class, world.installation);
     if (!isProblem(settings)) await api.create(pods, sessionPod(session, incarnation, settings), { signal });
-    const write = () => writeStatus(`,
+    const write = () => statuses.write(`,
       },
       {
         file: 'controller/act/own.ts',

@@ -30,6 +30,7 @@ import {
   POD_UID,
   RUNNING_STATUS,
 } from '../../support/world.ts';
+import { writesOver } from '../../support/writes.ts';
 
 const ID = '0123456789abcdef';
 const at = new Date(NOW - 5_000).toISOString();
@@ -300,34 +301,35 @@ describe('effects', () => {
       reason: 'NotFound',
       message: 'gone',
     } as never);
+    const learned: StoredTurn[] = [];
+    const api = {
+      replace: async (_: unknown, object: { status: TurnStatus }) => {
+        done.push(`write ${object.status.phase}`);
+        if (fail) throw fail;
+        return object;
+      },
+      get: async () => {
+        if (!live) throw notFound;
+        return live;
+      },
+    };
     const context = {
       key: 'team/notes',
       memory: aMemory(),
       signal: new AbortController().signal,
       world: aWorld(bound),
       effects: {
-        api: {
-          replace: async (_: unknown, object: { status: TurnStatus }) => {
-            done.push(`write ${object.status.phase}`);
-            if (fail) throw fail;
-            return object;
-          },
-          get: async () => {
-            if (!live) throw notFound;
-            return live;
-          },
-        },
+        ...writesOver(api, (object) => learned.push(object)),
         clock: systemClock,
         log: silentLogger,
         leader: { identity: 'ctl_1', epoch: () => 1 },
         links: { get: () => ({ acknowledge: (seq: number) => done.push(`acknowledge ${seq}`) }) },
-        caches: { sawTurn: () => {}, sawApproval: () => {} },
         store: { put: async () => done.push('store') },
         aside: (work: () => unknown) => work(),
         notify: () => {},
       },
     } as unknown as ReconcileContext;
-    return { context, done };
+    return { context, done, api, learned };
   }
   const withState = (): Asking => {
     const digest = 'd'.repeat(64);
@@ -349,20 +351,20 @@ describe('effects', () => {
     assert.deepEqual(done, ['store', 'write AwaitingApproval']);
   });
   test('a request that another leader has committed, and that was decided upon, is not asked again', async () => {
-    const { context, done } = aContext(
+    const { context, done, api } = aContext(
       undefined,
       new ApiError({ code: 409, reason: 'Conflict', message: 'changed' } as never),
     );
     const live = aTurnThat({ phase: 'Running', approval: request({ decided }) });
-    (context.effects.api as { get: unknown }).get = async () => live;
+    Object.assign(api, { get: async () => live });
     await assert.rejects(commitRequest(context, aTurnThat({ phase: 'Running' }), asking()));
     assert.deepEqual(done, ['write AwaitingApproval']);
   });
   test('a request that was committed by a write whose answer was lost ends no turn when the store fails afterwards', async () => {
     const conflict = new ApiError({ code: 409, reason: 'Conflict', message: 'changed' } as never);
-    const { context, done } = aContext(undefined, conflict);
+    const { context, done, api } = aContext(undefined, conflict);
     const live = aTurnThat({ phase: 'AwaitingApproval', approval: request({}) });
-    Object.assign(context.effects.api, { get: async () => live });
+    Object.assign(api, { get: async () => live });
     Object.assign(context.effects.store, {
       put: () => Promise.reject(new StoreFullError(9, 'team', { bytes: 8, share: 7 })),
     });
@@ -370,14 +372,12 @@ describe('effects', () => {
     assert.deepEqual(done, ['write Failed']);
   });
   test('a result that comes after a request which the cache does not show yet leaves its state and its request with the turn', async () => {
-    const { context } = aContext(undefined);
+    const { context, api, learned } = aContext(undefined);
     const state = { digest: 'S1', keyId: 'k', bytes: 5, incarnation: 1, seq: 6 };
     const { metadata, spec, status } = waiting({ process: 'Alive' });
     const live: StoredTurn = { metadata: { ...metadata, resourceVersion: '999' }, spec, status: { ...status, state } };
     const conflict = new ApiError({ code: 409, reason: 'Conflict', message: 'changed' } as never);
-    const seen: StoredTurn[] = [];
-    Object.assign(context.effects.caches, { sawTurn: (turn: StoredTurn) => seen.push(turn) });
-    Object.assign(context.effects.api, {
+    Object.assign(api, {
       get: async () => live,
       replace: async (_: unknown, turn: StoredTurn) => {
         if (turn.metadata.resourceVersion !== '999') throw conflict;
@@ -386,11 +386,11 @@ describe('effects', () => {
     });
     const delivery = { result: aResult('t-a') };
     await assert.rejects(commit(context, aTurnThat({ phase: 'Running' }), delivery), /changed/);
-    assert.deepEqual(seen, [live]);
+    assert.deepEqual(learned, [live]);
     const again = does({ turns: [slimTurn(live)], link: aLink({ fresh: false, delivery }) });
     assert.deepEqual(again, [{ do: 'Commit', turn: slimTurn(live), delivery }]);
     await commit(context, slimTurn(live), delivery);
-    const written = seen.at(-1)?.status;
+    const written = learned.at(-1)?.status;
     assert.deepEqual([written?.phase, written?.state, written?.approval?.id], ['Succeeded', state, ID]);
   });
   test('a decision is taken from the live object alone', async () => {
@@ -411,8 +411,7 @@ describe('effects', () => {
 test('an approval that may not be given to its turn keeps nothing from going on', async () => {
   const refusing = (code: number, reason: string) => {
     const patch = () => Promise.reject(new ApiError({ code, reason, message: 'no' } as never));
-    const caches = { sawApproval: () => assert.fail('there is no answer') };
-    const effects = { api: { patch }, caches, log: silentLogger, notify: () => assert.fail('nobody is to be told') };
+    const effects = { api: { patch }, log: silentLogger, notify: () => assert.fail('nobody is to be told') };
     return adoptApproval(
       { effects, world: aWorld() } as unknown as ReconcileContext,
       slimApproval(stored()),

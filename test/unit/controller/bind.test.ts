@@ -19,6 +19,7 @@ import { StoreMissingError } from '../../../core/store/store.ts';
 import { silentLogger, systemClock } from '../../../core/system.ts';
 import { HEURISTICS } from '../../../core/text/hidden.ts';
 import { aClass, aLink, aMemory, aSession, aTurn, aWorld, NOW, POD_UID, RUNNING_STATUS } from '../../support/world.ts';
+import { writesOver } from '../../support/writes.ts';
 
 interface Case {
   phase?: LinkView['phase'];
@@ -67,23 +68,24 @@ async function bind(change: Case) {
   const missing = async () => {
     throw new StoreMissingError('the archive');
   };
+  const api = {
+    get: async ({ plural }: Resource) => {
+      const found = { configmaps: configMap, sessions: build, persistentvolumeclaims: volumeOf && volume }[plural];
+      if (!found) throw notFound;
+      return found;
+    },
+  };
   const context = {
     effects: {
+      ...writesOver(api, (object) => shown.push(object)),
       clock: systemClock,
       aside: (work: () => unknown) => work(),
       store: { get: missing },
       archives: new Archives(),
       statesAhead: new StatesAhead(systemClock),
       links: { get: (uid: string) => (uid === POD_UID ? link : undefined) },
-      caches: { sawAgentFiles: async (found: unknown) => shown.push(found) },
+      caches: { relistAgentFiles: async () => shown.push('all') },
       keys: { current: { id: 'k' }, byId: new Map([['k', Buffer.alloc(32, 1)]]) },
-      api: {
-        get: async ({ plural }: Resource) => {
-          const found = { configmaps: configMap, sessions: build, persistentvolumeclaims: volumeOf && volume }[plural];
-          if (!found) throw notFound;
-          return found;
-        },
-      },
       log: silentLogger,
     },
     world,
@@ -209,7 +211,7 @@ describe('bind with files of an agent', () => {
         ...(found ? { configMap: found } : {}),
       });
       assert.deepEqual([bound, contentsLost?.podUID, contentsLost?.problem.reason], [undefined, POD_UID, reason]);
-      assert.deepEqual(shown, [found]);
+      assert.deepEqual(shown, [found ?? 'all']);
     });
   }
 

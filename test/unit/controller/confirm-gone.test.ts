@@ -5,7 +5,7 @@ import { perform } from '../../../controller/act/perform.ts';
 import type { CachedTurn } from '../../../controller/world/world.ts';
 import type { StoredPod } from '../../../core/kube/builtin.ts';
 import { ApiError, TransportError } from '../../../core/kube/errors.ts';
-import type { Resource } from '../../../core/kube/types.ts';
+import type { KubeObject, Resource } from '../../../core/kube/types.ts';
 import { LABEL_MANAGED_BY, LABEL_SESSION_UID, MANAGED_BY, poolPodName } from '../../../core/resources/names.ts';
 import { silentLogger } from '../../../core/system.ts';
 import {
@@ -19,6 +19,7 @@ import {
   runningTurn,
   SESSION_UID,
 } from '../../support/world.ts';
+import { writesOver } from '../../support/writes.ts';
 
 const POOL_UID = '00000000-0000-4000-8000-00000000000a';
 const NAME = poolPodName(POOL_UID, 0);
@@ -49,11 +50,7 @@ async function confirm(live: StoredPod | undefined, turns: CachedTurn[] = []) {
     signal: new AbortController().signal,
     effects: {
       log: silentLogger,
-      api: { get },
-      caches: {
-        sawPod: ({ metadata }: StoredPod) => seen.push(metadata.name),
-        sawTurn: ({ metadata }: CachedTurn) => seen.push(metadata.name),
-      },
+      ...writesOver({ get }, ({ metadata }: KubeObject) => seen.push(metadata.name ?? '')),
     },
   } as unknown as ReconcileContext;
   const failed = await Promise.resolve(perform({ do: 'ConfirmGone', podUID: POD_UID }, context)).catch(
@@ -88,7 +85,7 @@ describe('a pod that the cache does not show', () => {
   };
   for (const [what, live] of Object.entries(others)) {
     test(`is gone for its session where ${what}`, async () => {
-      assert.deepEqual(await confirm(live), { failed: undefined, seen: [], isGone: true });
+      assert.deepEqual(await confirm(live), { failed: undefined, seen: [NAME], isGone: true });
     });
   }
 

@@ -4,13 +4,12 @@ import { join } from 'node:path';
 import { test } from 'vitest';
 import { ApiMetrics } from '../../../api/metrics.ts';
 import { Tally } from '../../../controller/capacity/tally.ts';
-import { type Inventory, meteredApi } from '../../../controller/meter.ts';
+import type { Inventory } from '../../../controller/meter.ts';
 import { ControllerMetrics } from '../../../controller/metrics.ts';
 import { FrameDecoder } from '../../../core/frames/decode.ts';
 import { validateFrame } from '../../../core/frames/validate.ts';
 import { ApiError, TransportError } from '../../../core/kube/errors.ts';
-import type { KubeApi } from '../../../core/kube/types.ts';
-import { type StoredTurn, sessions, turns } from '../../../core/resources/kinds.ts';
+import type { StoredTurn } from '../../../core/resources/kinds.ts';
 import type { TurnStatus } from '../../../core/resources/turn.ts';
 import { samplesOf } from '../../support/metrics.ts';
 
@@ -26,33 +25,6 @@ function turn(status: TurnStatus): StoredTurn {
 }
 
 const read = async ({ registry }: ControllerMetrics, metric: string) => samplesOf(await registry.metrics(), metric);
-
-test('a write of a turn’s status counts as its end when it is one and was answered', async () => {
-  const ends: string[] = [];
-  let refused = false;
-  const api = {
-    replace: async (_resource: unknown, object: unknown) => {
-      if (refused) throw new ApiError({ code: 409, reason: 'Conflict', message: 'changed' });
-      return object;
-    },
-  } as unknown as KubeApi;
-  const metered = meteredApi(api, ({ status }) => ends.push(status?.phase ?? ''));
-  const status = { subresource: 'status' } as const;
-  await metered.replace(turns, turn({ phase: 'Running' }), status);
-  await metered.replace(turns, turn({ phase: 'AwaitingApproval' }), status);
-  await metered.replace(
-    sessions,
-    { metadata: { name: 'x' }, spec: {}, status: { phase: 'Succeeded' } } as never,
-    status,
-  );
-  assert.deepEqual(ends, []);
-  refused = true;
-  await assert.rejects(metered.replace(turns, turn({ phase: 'Failed' }), status), /changed/);
-  assert.deepEqual(ends, []);
-  refused = false;
-  await metered.replace(turns, turn({ phase: 'Failed' }), status);
-  assert.deepEqual(ends, ['Failed']);
-});
 
 test('a turn counts by class, phase and code; its times where its agent was started, and never below nothing', async () => {
   const metrics = new ControllerMetrics();

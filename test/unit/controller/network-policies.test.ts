@@ -10,6 +10,7 @@ import { silentLogger, systemRandom } from '../../../core/system.ts';
 import { QuietWorld } from '../../support/quiet-world.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import { aClass, aPod, aSession } from '../../support/world.ts';
+import { writesOver } from '../../support/writes.ts';
 
 type Policy = Stored<NetworkPolicy>;
 const never = new AbortController().signal;
@@ -71,13 +72,12 @@ function setUp() {
     networkPolicy: () => cached,
     allNetworkPolicies: () => (cached ? [cached] : []),
     closed: (namespace: string) => (closed.has(namespace) ? 'forbidden' : undefined),
-    sawNetworkPolicy: (policy: Policy) => {
-      cached = policy;
-    },
   };
   const clock = new VirtualClock();
   const policies = new NetworkPolicies({
-    api,
+    api: writesOver(api, (policy: Policy) => {
+      cached = policy;
+    }).api,
     caches,
     clock,
     random: systemRandom,

@@ -8,6 +8,7 @@ import type { StoredTurn } from '../../../core/resources/kinds.ts';
 import type { TurnStatus } from '../../../core/resources/turn.ts';
 import { silentLogger, systemClock } from '../../../core/system.ts';
 import { aResult, POD_UID, runningTurn } from '../../support/world.ts';
+import { writesOver } from '../../support/writes.ts';
 
 describe('the end of a turn', () => {
   const end = (stored: Partial<StoredDelivery>, message: Parameters<typeof aResult>[1] = {}) =>
@@ -63,8 +64,7 @@ describe('a result is written at the version that was decided upon', () => {
       },
     };
     const seen: StoredTurn[] = [];
-    const caches = { sawTurn: (one: StoredTurn) => seen.push(one) };
-    const effects = { api, caches, log: silentLogger, clock: systemClock };
+    const effects = { ...writesOver(api, (one: StoredTurn) => seen.push(one)), log: silentLogger, clock: systemClock };
     const context = { effects, key: 'team/notes', signal: new AbortController().signal } as unknown as ReconcileContext;
     const outcome = await writeAtVersion(context, turn, status).catch((error: Error) => error);
     return { outcome, versions, reads, seen };

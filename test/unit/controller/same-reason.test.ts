@@ -27,6 +27,7 @@ import {
   reasonOf,
   runningTurn,
 } from '../../support/world.ts';
+import { writesOver } from '../../support/writes.ts';
 
 const UNAVAILABLE = new ApiError({ code: 500, reason: 'InternalError', message: 'etcd has no leader' });
 const OVER_QUOTA = new ApiError({ code: 403, reason: 'Forbidden', message: 'exceeded quota: pods' });
@@ -160,7 +161,7 @@ describe('a turn that another writer has changed', () => {
       memory: aMemory(),
       signal: new AbortController().signal,
       world: aWorld({ turns: [turn] }),
-      effects: { api, log: silentLogger, caches: { sawTurn: (object: unknown) => seen.push(object) } },
+      effects: { ...writesOver(api, (object) => seen.push(object)), log: silentLogger },
     } as unknown as ReconcileContext;
     const error = await Promise.resolve(perform({ do: 'ShowWait', turn, status }, context)).catch((e: unknown) => e);
     return { seen, code: (error as ApiError).code };

@@ -59,7 +59,7 @@ for (const { reason, decided, live, goes } of wishes) {
           list: async () => ({ metadata: {}, items: [] }),
         },
         // No event tells the controller: it finds out by its own read alone.
-        caches: { sawSession: () => {}, sawTurn: () => {}, isLeftOut: () => false },
+        caches: { saw: () => {}, isLeftOut: () => false },
         clock: systemClock,
         log: silentLogger,
         links: { get: () => ({ resume: () => told.push('resume') }) },

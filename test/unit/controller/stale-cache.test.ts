@@ -25,6 +25,7 @@ import {
   runningTurn,
   SESSION_UID,
 } from '../../support/world.ts';
+import { writesOver } from '../../support/writes.ts';
 
 /**
  * Effects that cannot be undone, decided upon from a cache that lags behind the API server: the server has `live`, the
@@ -51,6 +52,23 @@ async function carryOut(action: Action, world: World, live: Live) {
     acknowledge: (seq: number) => done.push(`acknowledge ${seq}`),
     resume: () => done.push('resume'),
   };
+  const api = {
+    get: async ({ plural }: Resource, { name }: { name: string }) => {
+      const found = { sessions: live.session, sessionclasses: live.class }[plural as 'sessions'];
+      if (!found) throw notFound(name);
+      return found;
+    },
+    list: async ({ plural }: Resource, { fieldSelector = '' }: { fieldSelector?: string }) => {
+      assert.equal(plural, 'turns');
+      assert.ok(fieldSelector.startsWith('spec.session=notes'), 'only the turns of the session are read');
+      return { metadata: {}, items: live.turns ?? [] };
+    },
+    delete: async (resource: Resource, { name }: Version, version: Version) =>
+      took('delete', resource, { ...version, name }),
+    patch: async (resource: Resource, { name }: Version, { metadata }: { metadata: Version }) =>
+      took('patch', resource, { ...metadata, name }),
+    replace: async (resource: Resource, { metadata }: { metadata: Version }) => took('replace', resource, metadata),
+  };
   const context = {
     key: 'team/notes',
     memory,
@@ -61,27 +79,9 @@ async function carryOut(action: Action, world: World, live: Live) {
       clock: { now: () => NOW, monotonic: () => NOW },
       ownTime: () => NOW,
       notify: () => {},
-      api: {
-        get: async ({ plural }: Resource, { name }: { name: string }) => {
-          const found = { sessions: live.session, sessionclasses: live.class }[plural as 'sessions'];
-          if (!found) throw notFound(name);
-          return found;
-        },
-        list: async ({ plural }: Resource, { fieldSelector = '' }: { fieldSelector?: string }) => {
-          assert.equal(plural, 'turns');
-          assert.ok(fieldSelector.startsWith('spec.session=notes'), 'only the turns of the session are read');
-          return { metadata: {}, items: live.turns ?? [] };
-        },
-        delete: async (resource: Resource, { name }: Version, version: Version) =>
-          took('delete', resource, { ...version, name }),
-        patch: async (resource: Resource, { name }: Version, { metadata }: { metadata: Version }) =>
-          took('patch', resource, { ...metadata, name }),
-        replace: async (resource: Resource, { metadata }: { metadata: Version }) => took('replace', resource, metadata),
-      },
+      ...writesOver(api, ({ metadata: { uid } }: CachedTurn, { plural }) => plural === 'sessions' && seen.push(uid)),
       caches: {
-        sawSession: ({ metadata: { uid } }: CachedTurn) => seen.push(uid),
-        sawTurn: ({ metadata: { name } }: CachedTurn) => seen.push(name),
-        sawClass: () => {},
+        saw: (_: unknown, ...objects: CachedTurn[]) => seen.push(...objects.map(({ metadata: { name } }) => name)),
         isLeftOut: () => false,
         turnsNaming: () => world.turns,
         turn: () => undefined,

@@ -8,6 +8,7 @@ import { parseStoreKey } from '../../../core/resources/names.ts';
 import type { StoreKey } from '../../../core/store/store.ts';
 import { silentLogger, systemClock } from '../../../core/system.ts';
 import { aMemory, aResult, aSession, aWorld, NOW, RUNNING_STATUS, runningTurn } from '../../support/world.ts';
+import { writesOver } from '../../support/writes.ts';
 
 /** Commits a turn of incarnation 1 while its session is at incarnation 2; gives what was written and stored. */
 async function committed(stateBytes: number, output: unknown) {
@@ -27,9 +28,10 @@ async function committed(stateBytes: number, output: unknown) {
     signal: new AbortController().signal,
     world: aWorld({ session: aSession({ status: { ...RUNNING_STATUS, incarnation: 2 } }), turns: [turn] }),
     effects: {
-      api: { replace: async (_resource: unknown, object: StoredTurn) => ({ ...object, spec: { session: 'notes' } }) },
+      ...writesOver({
+        replace: async (_resource: unknown, object: StoredTurn) => ({ ...object, spec: { session: 'notes' } }),
+      }),
       store: { put: async (key: StoreKey) => puts.push(key) },
-      caches: { sawTurn: () => {} },
       links: { get: () => undefined },
       leader: { identity: 'ctl_1', epoch: () => 1 },
       aside: (work: () => unknown) => work(),

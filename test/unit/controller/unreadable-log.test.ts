@@ -8,6 +8,7 @@ import type { TurnStatus } from '../../../core/resources/turn.ts';
 import { silentLogger } from '../../../core/system.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import { aMemory, aPod, aSession, aWorld, POD_UID, RUNNING_STATUS, runningTurn } from '../../support/world.ts';
+import { writesOver } from '../../support/writes.ts';
 
 const refused = (code: number, kind?: string) =>
   new ApiError({ code, reason: 'induced', message: 'induced', ...(kind ? { details: { kind } } : {}) });
@@ -43,10 +44,9 @@ function reading(answer: { text?: string; error?: Error }) {
     signal: new AbortController().signal,
     world: aWorld({ session, pod, turns: [turn], now: clock.now() }),
     effects: {
-      api,
+      ...writesOver(api),
       clock,
       log: silentLogger,
-      caches: { sawTurn: () => {} },
       leader: { identity: 'ctl_1', epoch: () => 1 },
       links: { get: () => undefined, open: () => ({ takeLog: (log: Buffer) => taken.push(log.toString()) }) },
     },

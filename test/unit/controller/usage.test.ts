@@ -23,6 +23,7 @@ import {
   runningTurn,
   type WorldChange,
 } from '../../support/world.ts';
+import { writesOver } from '../../support/writes.ts';
 
 const before = (ms: number) => new Date(NOW - ms).toISOString();
 
@@ -139,7 +140,7 @@ describe('showing what a turn has used', () => {
       if (outcome instanceof Error) throw outcome;
       return object;
     };
-    const effects = { api: { replace }, caches: { sawTurn: (turn: unknown) => saw.push(turn) }, log: silentLogger };
+    const effects = { ...writesOver({ replace }, (turn) => saw.push(turn)), log: silentLogger };
     const context = {
       effects: effects as unknown as Effects,
       memory,

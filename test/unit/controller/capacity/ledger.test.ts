@@ -11,6 +11,7 @@ import { poolPodName } from '../../../../core/resources/names.ts';
 import { anApplicant } from '../../../support/applicant.ts';
 import { SeenCluster } from '../../../support/seen.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
+import { writesOver } from '../../../support/writes.ts';
 
 function setUp(options: { max?: number; before?: (caches: SeenCluster) => void; closed?: boolean } = {}) {
   const caches = new SeenCluster();
@@ -183,7 +184,7 @@ describe('a slot', () => {
     for (const applicant of [first, second]) ledger.wait(applicant);
     const conflict = new ApiError({ code: 409, reason: 'Conflict', message: 'the object has been modified' });
     const api = { replace: () => Promise.reject(conflict), get: async () => session };
-    const effects = { api, ledger, caches: { sawSession: () => {} } };
+    const effects = { ...writesOver(api), ledger };
     const context = {
       effects,
       world: { session, turns: [], applicant: first, agentFiles: new Map(), now: 0 },
@@ -203,7 +204,7 @@ describe('a slot', () => {
       for (const applicant of [gone, next, other]) ledger.wait(applicant);
       const rest = [...answers];
       const api = { replace: () => Promise.reject(rest.shift()), get: () => Promise.reject(notFound) };
-      const effects = { api, ledger, caches: { sawSession: () => {} } };
+      const effects = { ...writesOver(api), ledger };
       const world = { session, turns: [], applicant: gone, agentFiles: new Map(), now: 0 };
       const context = { effects, world, key: gone.key } as unknown as ReconcileContext;
       for (const _ of answers) await assert.rejects(ownIncarnation(context, undefined));

@@ -8,6 +8,7 @@ import { anApplicant } from '../../../support/applicant.ts';
 import { SeenCluster } from '../../../support/seen.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 import { aClass, aSession, aWorld, NOW } from '../../../support/world.ts';
+import { writesOver } from '../../../support/writes.ts';
 
 /** A session to be reconciled whose observation is the first step of a record, as is what the ledger is asked and told. */
 function recorded(maxRunning: number) {
@@ -38,7 +39,6 @@ function recorded(maxRunning: number) {
     allPools: () => [],
     knowsAgentFiles: () => true,
     class: () => aClass(),
-    sawSession: () => {},
   };
   const effects = {
     caches,
@@ -62,7 +62,7 @@ function recorded(maxRunning: number) {
     leader: { hasSettled: () => true, epoch: () => 1, identity: 'a' },
     log: silentLogger,
     notify: () => {},
-    api: { replace: async () => session },
+    ...writesOver({ replace: async () => session }),
   } as unknown as Effects;
   const { installation } = aWorld();
   const closing = new AbortController().signal;

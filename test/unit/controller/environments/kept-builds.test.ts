@@ -9,6 +9,7 @@ import type { StoredEnvironment } from '../../../../core/resources/kinds.ts';
 import { silentLogger, systemRandom } from '../../../../core/system.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 import { aClass, aSession, aWorld } from '../../../support/world.ts';
+import { writesOver } from '../../../support/writes.ts';
 
 const { installation } = aWorld();
 const metadata = { namespace: 'team', uid: 'e-1', resourceVersion: '1', generation: 1 };
@@ -48,7 +49,6 @@ async function lead(change: {
     session: (_namespace: string, name: string) => all().find((session) => session.metadata.name === name),
     turnsNaming: () => [],
     class: () => aClass(),
-    sawEnvironment: () => {},
   };
   const api = {
     get: async () => {
@@ -58,13 +58,14 @@ async function lead(change: {
       deleted.push(name);
     },
     replace: async (_resource: object, object: StoredEnvironment) => {
-      environment = object;
-      return object;
+      environment = { ...environment, status: object.status };
+      return environment;
     },
   };
   const never = new AbortController().signal;
   const environments = new Environments({
-    ...{ api, caches, clock, installation, log: silentLogger, random: systemRandom },
+    ...writesOver(api),
+    ...{ caches, clock, installation, log: silentLogger, random: systemRandom },
     ...{ record: () => {}, signal: never, closing: never },
   } as unknown as EnvironmentsOptions);
   environments.start();

@@ -6,6 +6,7 @@ import type { Session, StoredEnvironment } from '../../../../core/resources/kind
 import { silentLogger, systemRandom } from '../../../../core/system.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 import { aClass, aSession, aTurn, aWorld } from '../../../support/world.ts';
+import { writesOver } from '../../../support/writes.ts';
 
 const NAMESPACE = aSession().metadata.namespace;
 
@@ -42,8 +43,6 @@ async function lead(sessions: CachedSession[], turns: CachedTurn[] = []) {
       sessions.find(({ metadata }) => metadata.namespace === namespace && metadata.name === name),
     turnsNaming: () => turns,
     class: () => aClass(),
-    sawSession: () => {},
-    sawEnvironment: () => {},
   };
   const api = {
     create: async (_resource: object, object: Session) => {
@@ -55,7 +54,8 @@ async function lead(sessions: CachedSession[], turns: CachedTurn[] = []) {
   const never = new AbortController().signal;
   const { installation } = aWorld();
   const environments = new Environments({
-    ...{ api, caches, clock, installation, log: silentLogger, random: systemRandom },
+    ...writesOver(api),
+    ...{ caches, clock, installation, log: silentLogger, random: systemRandom },
     ...{ record: () => {}, signal: never, closing: never },
   } as unknown as EnvironmentsOptions);
   environments.start();

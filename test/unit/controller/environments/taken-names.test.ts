@@ -10,6 +10,7 @@ import { firstTurnName } from '../../../../core/resources/names.ts';
 import { silentLogger, systemRandom } from '../../../../core/system.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 import { aClass, aSession, aWorld } from '../../../support/world.ts';
+import { writesOver } from '../../../support/writes.ts';
 
 const { installation } = aWorld();
 const TOOLS: StoredEnvironment = {
@@ -71,8 +72,6 @@ async function lead({ sessions = [], unseen = [], turn, status = {}, added = {} 
     session: (_namespace: string, name: string) => all.find(named(name)),
     turnsNaming: () => [],
     class: () => aClass(),
-    sawSession: saw,
-    sawEnvironment: () => {},
   };
   const api = {
     create: async (_resource: object, { metadata, spec }: Session) => {
@@ -92,13 +91,14 @@ async function lead({ sessions = [], unseen = [], turn, status = {}, added = {} 
     },
     delete: async (_resource: object, { name }: { name: string }) => void deleted.push(name),
     replace: async (_resource: object, object: StoredEnvironment) => {
-      environment = object;
-      return object;
+      environment = { ...environment, status: object.status };
+      return environment;
     },
   };
   const never = new AbortController().signal;
   const environments = new Environments({
-    ...{ api, caches, clock, installation, log: silentLogger, random: systemRandom },
+    ...writesOver(api, (object: CachedSession, { plural }) => plural === 'sessions' && saw(object)),
+    ...{ caches, clock, installation, log: silentLogger, random: systemRandom },
     ...{ record: () => {}, signal: never, closing: never },
   } as unknown as EnvironmentsOptions);
   environments.start();

@@ -281,7 +281,6 @@ describe('the claim', () => {
     };
     const effects = {
       api,
-      caches: { sawPod: () => {} },
       links: {
         get: () => ({ view: { phase } }),
         claiming: () => {

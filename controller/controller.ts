@@ -84,14 +84,6 @@ export class Controller {
       nodes: config.BERTH_WATCH_NODES && config.BERTH_NAMESPACES.length === 0,
       agentFiles: config.BERTH_AGENT_FILES,
       sessionPools: config.BERTH_SESSION_POOLS,
-      onSession: (key) => this.#leading?.sessionChanged(key),
-      onPod: (pod, gone) => this.#leading?.podChanged(pod, gone),
-      onClass: (name) => this.#leading?.classChanged(name),
-      onNetworkPolicy: (namespace, name) => this.#leading?.networkPolicyChanged(namespace, name),
-      onEnvironment: (namespace, name) => this.#leading?.environmentChanged(namespace, name),
-      onPool: (namespace, name) => this.#leading?.poolChanged(namespace, name),
-      onPoolsKnown: () => this.#leading?.poolsKnown(),
-      onNamespaces: () => this.#leading?.namespacesChanged(),
     });
     const leaseDurationMs = config.BERTH_LEASE_DURATION;
     this.#elector = new LeaderElector({

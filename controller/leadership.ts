@@ -1,5 +1,4 @@
-import type { StoredPod } from '../core/kube/builtin.ts';
-import { refOf } from '../core/kube/cache.ts';
+import { keyOf, refOf } from '../core/kube/cache.ts';
 import { isTooLarge } from '../core/kube/errors.ts';
 import type { EventSubject } from '../core/kube/events.ts';
 import { WorkQueue } from '../core/kube/queue.ts';
@@ -13,6 +12,7 @@ import type { Effects } from './act/context.ts';
 import { logCommit } from './act/log-commit.ts';
 import { StatesAhead } from './act/states-ahead.ts';
 import type { Caches } from './caches/caches.ts';
+import type { Watches } from './caches/watches.ts';
 import { AdmissionGate } from './capacity/admission-gate.ts';
 import { Ledger } from './capacity/ledger.ts';
 import { Archives } from './environments/archives.ts';
@@ -250,6 +250,24 @@ export class Leading {
       },
       backoff: { baseMs: 50, maxMs: 30_000 },
     });
+    // A pod's end is remembered, and the counts are right, before the first reconcile that this brings.
+    const parts = [this.#reconciler, this.#links, this.#ledger, this, this.#garbage, this.#networkPolicies];
+    for (const { watches } of [...parts, this.#environments, this.#pools]) {
+      caches.watch(watches, this.#closing.signal);
+    }
+  }
+
+  get watches(): Watches {
+    const { caches } = this.#options;
+    return {
+      session: (key) => this.#queue.add(key),
+      namespaces: () => {
+        // Classes select or limit namespaces by labels.
+        for (const { metadata, spec } of caches.allSessions()) {
+          if (caches.class(spec.class)?.spec.namespaceSelector) this.#queue.add(keyOf(metadata));
+        }
+      },
+    };
   }
 
   /**
@@ -319,59 +337,6 @@ export class Leading {
   /** An output, a log or artifacts of the session were stored. */
   stored(key: string, bytes: number): void {
     this.#garbage.stored(key, bytes);
-  }
-
-  sessionChanged(key: string): void {
-    this.#ledger.sessionChanged(key);
-    this.#queue.add(key);
-    this.#garbage.sessionChanged(key);
-    this.#environments.sessionChanged(key);
-  }
-
-  podChanged(pod: StoredPod, gone: boolean): void {
-    if (gone) this.#reconciler.podGone(pod);
-    this.#links.podChanged(pod, gone);
-    this.#ledger.podChanged(pod, gone);
-    this.#pools.podChanged(pod);
-  }
-
-  classChanged(name: string): void {
-    this.#ledger.limitsChanged();
-    this.#networkPolicies.classChanged(name);
-    this.#environments.classChanged(name);
-    this.#pools.classChanged(name);
-    for (const session of this.#options.caches.allSessions()) {
-      if (session.spec.class === name) this.sessionChanged(`${session.metadata.namespace}/${session.metadata.name}`);
-    }
-  }
-
-  networkPolicyChanged(namespace: string, name: string): void {
-    this.#networkPolicies.policyChanged(namespace, name);
-  }
-
-  poolChanged(namespace: string, name: string): void {
-    this.#pools.changed(namespace, name);
-  }
-
-  poolsKnown(): void {
-    this.#pools.known();
-  }
-
-  environmentChanged(namespace: string, name: string): void {
-    this.#environments.changed(namespace, name);
-  }
-
-  /**
-   * Labels of namespaces may have changed, or a namespace can be read again, or no longer. Reconciles sessions of classes that select
-   * or limit namespaces by labels, and the pools of unclaimed pods: those of a pool that is gone were left where it could not be read.
-   */
-  namespacesChanged(): void {
-    const { caches } = this.#options;
-    this.#ledger.limitsChanged();
-    this.#pools.known();
-    for (const { metadata, spec } of caches.allSessions()) {
-      if (caches.class(spec.class)?.spec.namespaceSelector) this.#queue.add(`${metadata.namespace}/${metadata.name}`);
-    }
   }
 
   /**

@@ -12,6 +12,7 @@ import type { Effects, ReconcileContext } from './act/context.ts';
 import { perform } from './act/perform.ts';
 import { writingSession } from './act/too-large.ts';
 import { unreadableTurn } from './caches/caches.ts';
+import type { Watches } from './caches/watches.ts';
 import type { Action } from './decide/actions.ts';
 import { culprit, currentTurn, failedAgain, isProgrammingError } from './decide/broken.ts';
 import { type Decision, decide } from './decide/decide.ts';
@@ -393,8 +394,12 @@ export class Reconciler {
     return entry.memory;
   }
 
+  get watches(): Watches {
+    return { pod: (pod, gone) => gone && this.#podGone(pod) };
+  }
+
   /** Remembers how the pod of a session was last seen: a kubelet may report its end and remove it between two reconciles. */
-  podGone(pod: StoredPod): void {
+  #podGone(pod: StoredPod): void {
     const { namespace, labels } = pod.metadata;
     const known = this.#memories.get(`${namespace}/${sessionNameOf(pod)}`);
     if (known && known.uid === labels?.[LABEL_SESSION_UID]) learn(known.memory, { fact: 'PodGone', pod });

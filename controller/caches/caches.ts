@@ -47,6 +47,7 @@ import { isSessionPod, isUnclaimed, sessionNameOf } from '../world/session-pods.
 import type { BodyFacts, CachedApproval, CachedSession, CachedTurn, NodeFacts } from '../world/world.ts';
 import { namespaceLabels } from './namespaces.ts';
 import { Nodes } from './nodes.ts';
+import { Watchers, type Watches } from './watches.ts';
 
 /** The controller's view of the cluster: objects without their bodies, indexed as decisions need them. */
 export interface Caches {
@@ -111,6 +112,8 @@ export interface Caches {
   isLeftOut(turn: Pick<StoredTurn['metadata'], 'uid' | 'resourceVersion'>): boolean;
   /** Takes in what an answer of the API server has shown, before its watch event comes. Other kinds than the cached ones are ignored. */
   saw<T extends KubeObject>(resource: Resource<T>, ...objects: Stored<T>[]): void;
+  /** Tells `watches` of changes until the signal aborts. */
+  watch(watches: Watches, signal: AbortSignal): void;
   start(): void;
   synced(signal: AbortSignal): Promise<void>;
   stop(): Promise<void>;
@@ -129,20 +132,6 @@ export interface CachesOptions {
   agentFiles: boolean;
   /** True where SessionPools may be read. */
   sessionPools: boolean;
-  /** Called when a session may need a reconcile. */
-  onSession(key: string): void;
-  onPod(pod: StoredPod, gone: boolean): void;
-  /** Called when a class was created, changed or deleted. */
-  onClass(name: string): void;
-  onNetworkPolicy(namespace: string, name: string): void;
-  /** Called when an Environment was created, changed or deleted. */
-  onEnvironment(namespace: string, name: string): void;
-  /** Called when a SessionPool was created, changed or deleted. */
-  onPool(namespace: string, name: string): void;
-  /** Called when it has become known which SessionPools there are. */
-  onPoolsKnown(): void;
-  /** Called when labels of namespaces may have changed. */
-  onNamespaces(): void;
 }
 
 const OUR_POLICIES = `${LABEL_MANAGED_BY}=${MANAGED_BY},${LABEL_NETWORK}`;
@@ -325,13 +314,15 @@ function isDone({ metadata, spec, status }: CachedTurn, session: CachedSession |
 /** Informers over the real API. */
 export function informerCaches(options: CachesOptions): Caches {
   const { api, clock, random, log, namespaces } = options;
+  const watchers = new Watchers();
+  const onNamespaces = () => watchers.tell('namespaces');
   const onClosed = (namespace: string, error: Error | undefined) => {
     // Reported once per namespace: when its first resource closes, and when its last one is open again.
     const others = all.filter((informer) => informer.closed(namespace)).length - (error ? 1 : 0);
     if (others > 0) return;
     if (error) log.warn({ namespace, err: error.message }, 'namespace cannot be read and is left out');
     else log.info({ namespace }, 'namespace can be read again');
-    options.onNamespaces();
+    onNamespaces();
   };
   const common = { api, clock, random, log, onClosed, ...(namespaces ? { namespaces } : {}) };
   const sessionInformer = new Informer<Session, CachedSession>({
@@ -395,7 +386,7 @@ export function informerCaches(options: CachesOptions): Caches {
   const poolInformer = options.sessionPools
     ? new Informer<SessionPool>({
         ...{ api, clock, random, log, ...(namespaces ? { namespaces } : {}) },
-        onKnown: options.onPoolsKnown,
+        onKnown: () => watchers.tell('poolsKnown'),
         resource: sessionpools,
       })
     : undefined;
@@ -421,14 +412,14 @@ export function informerCaches(options: CachesOptions): Caches {
   ] as [Resource, unknown][]);
   const closedBy = (namespace: string) => all.find((informer) => informer.closed(namespace))?.closed(namespace);
   // Namespace labels matter to few classes: only sessions of those wait for them.
-  const labels = namespaceLabels({ ...common, onChange: options.onNamespaces });
+  const labels = namespaceLabels({ ...common, onChange: onNamespaces });
 
   const onNode = (name: string) => {
     for (const pod of podInformer.list()) if (pod.spec.nodeName === name) onPod(false)(pod);
   };
   const nodes = options.nodes ? new Nodes({ api, clock, random, log, onChange: onNode }) : undefined;
 
-  const onSession = ({ metadata }: KubeObject) => options.onSession(`${metadata.namespace}/${metadata.name}`);
+  const onSession = ({ metadata }: KubeObject) => watchers.tell('session', `${metadata.namespace}/${metadata.name}`);
   sessionInformer.addHandler({ add: onSession, update: onSession, delete: onSession });
   // Drops turns that the session has counted by now.
   const prune = ({ metadata }: KubeObject) => turnInformer.prune(NAMING, `${metadata.namespace}/${metadata.name}`);
@@ -436,7 +427,7 @@ export function informerCaches(options: CachesOptions): Caches {
   const notLeftOut = (turn: CachedTurn) => !isLeftOut(turn.metadata);
   const takeIn = ({ metadata }: CachedTurn) => leftOut.delete(metadata.uid);
   turnInformer.addHandler({ update: takeIn, delete: takeIn });
-  const onTurn = (turn: CachedTurn) => options.onSession(`${turn.metadata.namespace}/${turn.spec.session}`);
+  const onTurn = (turn: CachedTurn) => watchers.tell('session', `${turn.metadata.namespace}/${turn.spec.session}`);
   turnInformer.addHandler({ add: onTurn, update: onTurn, delete: onTurn });
   const onApproval = ({ metadata, spec }: CachedApproval) => {
     const turn = turnInformer.get(metadata.namespace, spec.turn);
@@ -444,12 +435,13 @@ export function informerCaches(options: CachesOptions): Caches {
   };
   approvalInformer.addHandler({ add: onApproval, update: onApproval, delete: onApproval });
   const onPod = (gone: boolean) => (pod: StoredPod) => {
-    options.onPod(pod, gone);
+    watchers.tell('pod', pod, gone);
     if (isUnclaimed(pod)) return;
-    options.onSession(`${pod.metadata.namespace}/${sessionNameOf(pod)}`);
+    watchers.tell('session', `${pod.metadata.namespace}/${sessionNameOf(pod)}`);
   };
   podInformer.addHandler({ add: onPod(false), update: onPod(false), delete: onPod(true) });
-  const onPolicy = ({ metadata }: Stored<NetworkPolicy>) => options.onNetworkPolicy(metadata.namespace, metadata.name);
+  const onPolicy = ({ metadata }: Stored<NetworkPolicy>) =>
+    watchers.tell('networkPolicy', metadata.namespace, metadata.name);
   policyInformer.addHandler({ add: onPolicy, update: onPolicy, delete: onPolicy });
   const onFiles = ({ metadata: { namespace, name } }: CachedFiles) => {
     for (const session of sessionInformer.list()) {
@@ -459,15 +451,18 @@ export function informerCaches(options: CachesOptions): Caches {
   };
   fileInformer?.addHandler({ add: onFiles, update: onFiles, delete: onFiles });
   const onEnvironment = ({ metadata: { namespace, name } }: StoredEnvironment) => {
-    options.onEnvironment(namespace, name);
+    watchers.tell('environment', namespace, name);
     for (const session of sessionInformer.list()) {
       if (session.metadata.namespace === namespace && session.spec.environment?.name === name) onSession(session);
     }
   };
   environmentInformer.addHandler({ add: onEnvironment, update: onEnvironment, delete: onEnvironment });
-  const onPool = ({ metadata: { namespace, name } }: StoredSessionPool) => options.onPool(namespace, name);
+  const onPool = ({ metadata: { namespace, name } }: StoredSessionPool) => watchers.tell('pool', namespace, name);
   poolInformer?.addHandler({ add: onPool, update: onPool, delete: onPool });
-  const onClass = ({ metadata }: KubeObject) => options.onClass(metadata.name);
+  const onClass = ({ metadata: { name } }: KubeObject) => {
+    watchers.tell('class', name);
+    for (const session of sessionInformer.list()) if (session.spec.class === name) onSession(session);
+  };
   classInformer.addHandler({ add: onClass, update: onClass, delete: onClass });
 
   const applyTurns = async (scope: ListOptions) => {
@@ -535,13 +530,14 @@ export function informerCaches(options: CachesOptions): Caches {
     leaveOut: ({ namespace, name, uid, resourceVersion }, session) => {
       // A turn that is gone would never be cleared from the map.
       if (turnInformer.get(namespace, name)?.metadata.uid === uid) leftOut.set(uid, resourceVersion);
-      options.onSession(`${namespace}/${session}`);
+      watchers.tell('session', `${namespace}/${session}`);
     },
     isLeftOut,
     saw: (resource, ...objects) => {
       const informer = byResource.get(resource as Resource) as Informer<(typeof objects)[number]> | undefined;
       for (const object of objects) informer?.apply(object);
     },
+    watch: (watches, signal) => watchers.add(watches, signal),
     start: () => {
       for (const informer of all) informer.start();
       fileInformer?.start();

@@ -4,6 +4,7 @@ import { LABEL_CLASS, LABEL_SESSION_UID } from '../../core/resources/names.ts';
 import type { Clock } from '../../core/runtime.ts';
 import { WRITE_DEADLINE_MS } from '../api/leased-api.ts';
 import type { Caches } from '../caches/caches.ts';
+import type { Watches } from '../caches/watches.ts';
 import type { Applicant } from '../world/capacity-view.ts';
 import { isFromPool, isUnclaimed, sessionNameOf } from '../world/session-pods.ts';
 import type { CachedSession, Slot } from '../world/world.ts';
@@ -106,6 +107,15 @@ export class Ledger {
     });
     for (const pod of caches.allPods()) this.podChanged(pod, false);
     for (const session of caches.allSessions()) this.#sawSession(session);
+  }
+
+  get watches(): Watches {
+    return {
+      pod: (pod, gone) => this.podChanged(pod, gone),
+      session: (key) => this.sessionChanged(key),
+      class: () => this.limitsChanged(),
+      namespaces: () => this.limitsChanged(),
+    };
   }
 
   /** Slots in use. */

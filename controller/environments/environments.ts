@@ -10,6 +10,7 @@ import { type Clock, type Logger, msUntil, type Random } from '../../core/runtim
 import type { Store } from '../../core/store/store.ts';
 import { isRefusal } from '../act/own.ts';
 import type { Caches } from '../caches/caches.ts';
+import type { Watches } from '../caches/watches.ts';
 import type { StatusWriter } from '../runtime/status-writer.ts';
 import { rebuild, type WantedBuild, wantedBuild } from '../settings/builder.ts';
 import { ownTurns } from '../world/own-turns.ts';
@@ -76,7 +77,7 @@ export class Environments {
   }
 
   start(): void {
-    for (const { metadata } of this.#options.caches.allEnvironments()) this.changed(metadata.namespace, metadata.name);
+    for (const { metadata } of this.#options.caches.allEnvironments()) this.#requeue(metadata.namespace, metadata.name);
     this.#queue.add(UNUSED);
     this.#queue.start();
   }
@@ -86,26 +87,32 @@ export class Environments {
     return this.#queue.stop(graceMs);
   }
 
-  changed(namespace: string, name: string): void {
+  get watches(): Watches {
+    return {
+      environment: (namespace, name) => this.#requeue(namespace, name),
+      session: (key) => this.#sessionChanged(key),
+      class: (name) => {
+        for (const { metadata, spec } of this.#options.caches.allEnvironments()) {
+          if (spec.class === name) this.#requeue(metadata.namespace, metadata.name);
+        }
+      },
+    };
+  }
+
+  #requeue(namespace: string, name: string): void {
     this.#queue.add(`${namespace}/${name}`);
   }
 
   /** Reconciles the Environments that a session names, or builds. */
-  sessionChanged(key: string): void {
+  #sessionChanged(key: string): void {
     const { namespace, name } = refOf(key);
     const session = this.#options.caches.session(namespace ?? '', name);
     const named = session?.spec.environment?.name;
-    if (named !== undefined) this.changed(namespace ?? '', named);
+    if (named !== undefined) this.#requeue(namespace ?? '', named);
     // A deleted build is known only by its name.
     if (session && !session.spec.build) return;
     for (const { metadata, status } of this.#options.caches.allEnvironments()) {
-      if (metadata.namespace === namespace && status?.build === name) this.changed(metadata.namespace, metadata.name);
-    }
-  }
-
-  classChanged(sessionClass: string): void {
-    for (const { metadata, spec } of this.#options.caches.allEnvironments()) {
-      if (spec.class === sessionClass) this.changed(metadata.namespace, metadata.name);
+      if (metadata.namespace === namespace && status?.build === name) this.#requeue(metadata.namespace, metadata.name);
     }
   }
 

@@ -1,6 +1,7 @@
 import { refOf } from '../../core/kube/cache.ts';
 import { WorkQueue } from '../../core/kube/queue.ts';
 import type { Random } from '../../core/runtime.ts';
+import type { Watches } from '../caches/watches.ts';
 import { maxQueuedTurns } from '../settings/queued-turns.ts';
 import { type HistoryLimits, retention } from '../settings/retention.ts';
 import type { CachedSession } from '../world/world.ts';
@@ -83,8 +84,8 @@ export class Garbage {
     this.#queue.start();
   }
 
-  sessionChanged(key: string): void {
-    this.#later(key, this.#options.intervalMs);
+  get watches(): Watches {
+    return { session: (key) => this.#later(key, this.#options.intervalMs) };
   }
 
   /** Notes that an output, a log or artifacts of the session were stored. */

@@ -3,6 +3,7 @@ import type { StoredPod } from '../../core/kube/builtin.ts';
 import type { KubeApi } from '../../core/kube/types.ts';
 import { LABEL_INCARNATION, LABEL_SESSION_UID } from '../../core/resources/names.ts';
 import type { Clock, Logger, Random } from '../../core/runtime.ts';
+import type { Watches } from '../caches/watches.ts';
 import { startedContainer } from '../world/pod-status.ts';
 import { isFromPool, sessionNameOf } from '../world/session-pods.ts';
 import { Allowances } from './allowance.ts';
@@ -133,6 +134,10 @@ export class Links {
   /** Number of pods that are attached. */
   get attached(): number {
     return [...this.#links.values()].filter(({ isAttached }) => isAttached).length;
+  }
+
+  get watches(): Watches {
+    return { pod: (pod, gone) => this.podChanged(pod, gone) };
   }
 
   podChanged(pod: StoredPod, gone: boolean): void {

@@ -14,6 +14,7 @@ import {
 } from '../../core/resources/names.ts';
 import type { Clock, Logger, Random } from '../../core/runtime.ts';
 import type { Caches } from '../caches/caches.ts';
+import type { Watches } from '../caches/watches.ts';
 import { networkPolicy } from './policy.ts';
 
 export interface NetworkPoliciesOptions {
@@ -65,12 +66,12 @@ export class NetworkPolicies {
 
   start(): void {
     for (const { metadata } of this.#options.caches.allNetworkPolicies()) {
-      this.policyChanged(metadata.namespace, metadata.name);
+      this.#requeue(metadata.namespace, metadata.name);
     }
     // No event tells of a policy that was deleted while nobody led.
     for (const { metadata } of this.#options.caches.allPods()) {
       const ofClass = metadata.labels?.[LABEL_CLASS];
-      if (ofClass !== undefined) this.policyChanged(metadata.namespace, networkPolicyName(ofClass));
+      if (ofClass !== undefined) this.#requeue(metadata.namespace, networkPolicyName(ofClass));
     }
     this.#queue.start();
   }
@@ -79,16 +80,20 @@ export class NetworkPolicies {
     await this.#queue.stop(graceMs);
   }
 
-  /** Requeues a policy that was written or deleted, perhaps by this controller. */
-  policyChanged(namespace: string, name: string): void {
-    this.#queue.add(`${namespace}/${name}`);
+  get watches(): Watches {
+    return {
+      networkPolicy: (namespace, name) => this.#requeue(namespace, name),
+      class: (sessionClass) => {
+        const name = networkPolicyName(sessionClass);
+        for (const { metadata } of this.#options.caches.allNetworkPolicies()) {
+          if (metadata.name === name) this.#requeue(metadata.namespace, name);
+        }
+      },
+    };
   }
 
-  classChanged(sessionClass: string): void {
-    const name = networkPolicyName(sessionClass);
-    for (const { metadata } of this.#options.caches.allNetworkPolicies()) {
-      if (metadata.name === name) this.policyChanged(metadata.namespace, name);
-    }
+  #requeue(namespace: string, name: string): void {
+    this.#queue.add(`${namespace}/${name}`);
   }
 
   /**

@@ -20,6 +20,7 @@ import type { PoolCounts } from '../act/context.ts';
 import { failed } from '../act/own.ts';
 import { refusal } from '../act/refusal.ts';
 import type { Caches } from '../caches/caches.ts';
+import type { Watches } from '../caches/watches.ts';
 import type { Ledger } from '../capacity/ledger.ts';
 import { attachability, type Links } from '../link/links.ts';
 import type { Meter } from '../meter.ts';
@@ -101,18 +102,33 @@ export class Pools implements PoolCounts {
   start(): void {
     const { caches } = this.#options;
     for (const { metadata } of caches.allPools()) this.changed(metadata.namespace, metadata.name);
-    this.known();
+    this.#known();
     this.#queue.start();
-  }
-
-  /** Requeues the pools of all unclaimed pods, those that are gone too: it has become known which there are. */
-  known(): void {
-    for (const pod of this.#options.caches.allPods()) if (isUnclaimed(pod)) this.podChanged(pod);
   }
 
   /** Finishes what is under way within `graceMs`. Resolves with whether all was: a creation that was cut off may still make a pod. */
   stop(graceMs: number): Promise<boolean> {
     return this.#queue.stop(graceMs);
+  }
+
+  get watches(): Watches {
+    return {
+      pool: (namespace, name) => this.changed(namespace, name),
+      pod: (pod) => this.podChanged(pod),
+      class: (name) => {
+        for (const { metadata, spec } of this.#options.caches.allPools()) {
+          if (spec.class === name) this.changed(metadata.namespace, metadata.name);
+        }
+      },
+      poolsKnown: () => this.#known(),
+      // Unclaimed pods of a pool that is gone were left where it could not be read.
+      namespaces: () => this.#known(),
+    };
+  }
+
+  /** Requeues the pools of all unclaimed pods, those that are gone too: it has become known which there are. */
+  #known(): void {
+    for (const pod of this.#options.caches.allPods()) if (isUnclaimed(pod)) this.podChanged(pod);
   }
 
   changed(namespace: string, name: string): void {
@@ -142,12 +158,6 @@ export class Pools implements PoolCounts {
 
   changedAll(): void {
     for (const { metadata } of this.#options.caches.allPools()) this.changed(metadata.namespace, metadata.name);
-  }
-
-  classChanged(sessionClass: string): void {
-    for (const { metadata, spec } of this.#options.caches.allPools()) {
-      if (spec.class === sessionClass) this.changed(metadata.namespace, metadata.name);
-    }
   }
 
   /** Counts the start of a session, with a pod of the pool or for want of one. */

@@ -48,14 +48,6 @@ async function filledCaches({ admin }: BerthServer): Promise<Caches> {
     nodes: false,
     agentFiles: false,
     sessionPools: false,
-    onSession() {},
-    onPod() {},
-    onClass() {},
-    onNetworkPolicy() {},
-    onEnvironment() {},
-    onPool() {},
-    onPoolsKnown() {},
-    onNamespaces() {},
   });
   caches.start();
   await caches.synced(never);

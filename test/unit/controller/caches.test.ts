@@ -24,14 +24,8 @@ async function setUp(onSession: (key: string) => void = () => {}, agentFiles?: '
   const world = new QuietWorld();
   await world.furnish();
   const { admin, clock } = world.server;
-  const ignored = () => {};
-  const handlers = { onSession, onPod: ignored, onClass: ignored, onNetworkPolicy: ignored, onEnvironment: ignored };
   const random = seededRandom();
   const caches = informerCaches({
-    ...handlers,
-    onPool: ignored,
-    onPoolsKnown: ignored,
-    onNamespaces: ignored,
     api: (agentFiles === 'Forbidden' ? withoutConfigMaps(admin) : admin) as unknown as KubeApi,
     clock,
     random,
@@ -40,6 +34,7 @@ async function setUp(onSession: (key: string) => void = () => {}, agentFiles?: '
     sessionPools: false,
     nodes: false,
   });
+  caches.watch({ session: onSession }, new AbortController().signal);
   caches.start();
   return { world, caches };
 }

@@ -67,7 +67,7 @@ test('a full queue refuses turns that are counted nowhere, so its session is swe
   await clock.advance(10 * 60_000);
   assert.deepEqual(deleted, []);
   isFull = true;
-  garbage.sessionChanged(key);
+  garbage.watches.session?.(key);
   await clock.advance(10 * 60_000);
   assert.equal(deleted.length, 2);
   ended.abort();
@@ -100,7 +100,7 @@ test('a class that is gone while a sweep reads the turns, and is back before the
   await clock.advance(10 * 60_000);
   assert.deepEqual([isThere, deleted], [false, []]);
   [isThere, leaves] = [true, false];
-  garbage.sessionChanged(`${session.metadata.namespace}/${session.metadata.name}`);
+  garbage.watches.session?.(`${session.metadata.namespace}/${session.metadata.name}`);
   await clock.advance(10 * 60_000);
   assert.deepEqual(deleted, ['t-1']);
   ended.abort();

@@ -58,7 +58,7 @@ async function lead(change: {
       deleted.push(name);
     },
     replace: async (_resource: object, object: StoredEnvironment) => {
-      environment = { ...environment, status: object.status };
+      environment = { ...environment, status: object.status ?? {} };
       return environment;
     },
   };

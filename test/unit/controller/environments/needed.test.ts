@@ -101,7 +101,7 @@ test('a change of a session has the Environment that it names looked at again, a
   const session = uses({ status: { phase: 'Ready', podName: 'p' } });
   const { environments, clock, looks } = await lead([session]);
   const before = { tools: looks.get('tools') ?? 0, others: looks.get('others') ?? 0 };
-  environments.sessionChanged(`${NAMESPACE}/${session.metadata.name}`);
+  environments.watches.session?.(`${NAMESPACE}/${session.metadata.name}`);
   await clock.advance(1);
   assert.deepEqual(Object.fromEntries(looks), { tools: before.tools + 1, others: before.others });
 });

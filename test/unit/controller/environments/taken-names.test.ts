@@ -91,7 +91,7 @@ async function lead({ sessions = [], unseen = [], turn, status = {}, added = {} 
     },
     delete: async (_resource: object, { name }: { name: string }) => void deleted.push(name),
     replace: async (_resource: object, object: StoredEnvironment) => {
-      environment = { ...environment, status: object.status };
+      environment = { ...environment, status: object.status ?? {} };
       return environment;
     },
   };
@@ -103,7 +103,7 @@ async function lead({ sessions = [], unseen = [], turn, status = {}, added = {} 
   } as unknown as EnvironmentsOptions);
   environments.start();
   const look = async () => {
-    environments.changed('team', 'tools');
+    environments.watches.environment?.('team', 'tools');
     await clock.advance(1);
     return environment.status ?? {};
   };

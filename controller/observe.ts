@@ -3,7 +3,7 @@ import { podName } from '../core/resources/names.ts';
 import { isTerminal } from '../core/resources/turn-phases.ts';
 import { leapsOf } from '../core/runtime.ts';
 import type { Effects } from './act/context.ts';
-import { unreadableTurn } from './caches/caches.ts';
+import { unreadableTurn } from './caches/slim.ts';
 import { applicantOf } from './capacity/applicant.ts';
 import { warmStart } from './pools/warm.ts';
 import { namedConfigMaps } from './world/agent-files.ts';

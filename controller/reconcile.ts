@@ -11,7 +11,7 @@ import { isTerminal } from '../core/resources/turn-phases.ts';
 import type { Effects, ReconcileContext } from './act/context.ts';
 import { perform } from './act/perform.ts';
 import { writingSession } from './act/too-large.ts';
-import { unreadableTurn } from './caches/caches.ts';
+import { unreadableTurn } from './caches/slim.ts';
 import type { Watches } from './caches/watches.ts';
 import type { Action } from './decide/actions.ts';
 import { culprit, currentTurn, failedAgain, isProgrammingError } from './decide/broken.ts';

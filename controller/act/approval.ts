@@ -2,7 +2,7 @@ import { isConflict, isForbidden, isNotFound, isTooLarge } from '../../core/kube
 import { approvals, ownedByTurn, type StoredApproval, turns } from '../../core/resources/kinds.ts';
 import { clip, MAX_JSON_DEPTH, MAX_PROMPT_BYTES } from '../../core/resources/limits.ts';
 import type { TurnApproval, TurnStatus } from '../../core/resources/turn.ts';
-import { slimApproval } from '../caches/caches.ts';
+import { slimApproval } from '../caches/slim.ts';
 import { awaiting, resumed } from '../status/approval-status.ts';
 import { ended } from '../status/turn-status.ts';
 import { counts } from '../world/approvals.ts';

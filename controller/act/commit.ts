@@ -3,7 +3,7 @@ import { ApiError, isConflict, isInvalid, isTooLarge } from '../../core/kube/err
 import { type StoredTurn, type Turn, turns } from '../../core/resources/kinds.ts';
 import type { TurnStatus } from '../../core/resources/turn.ts';
 import { isTerminal } from '../../core/resources/turn-phases.ts';
-import { slimTurn } from '../caches/caches.ts';
+import { slimTurn } from '../caches/slim.ts';
 import type { Version } from '../runtime/status-writer.ts';
 import { outcomeOf } from '../status/outcome.ts';
 import { ended } from '../status/turn-status.ts';

@@ -3,7 +3,7 @@ import { pods } from '../../core/kube/resources.ts';
 import { mayRetry } from '../../core/kube/retry.ts';
 import { turns } from '../../core/resources/kinds.ts';
 import { CONTAINER } from '../../core/resources/names.ts';
-import { bodyFacts } from '../caches/caches.ts';
+import { bodyFacts } from '../caches/slim.ts';
 import type { Action } from '../decide/actions.ts';
 import type { RunnerlessTurn } from '../pod/runnerless-pod.ts';
 import { learn } from '../world/learn.ts';

@@ -1,5 +1,5 @@
 import { turns } from '../../core/resources/kinds.ts';
-import { bodyFacts } from '../caches/caches.ts';
+import { bodyFacts } from '../caches/slim.ts';
 import { limitsOf } from '../settings/granted.ts';
 import { learn } from '../world/learn.ts';
 import type { CachedTurn } from '../world/world.ts';

@@ -3,7 +3,7 @@ import { sessions, turns } from '../../core/resources/kinds.ts';
 import type { StateRef } from '../../core/resources/schema.ts';
 import { isTerminal } from '../../core/resources/turn-phases.ts';
 import { StoreFullError } from '../../core/store/store.ts';
-import { slimApproval } from '../caches/caches.ts';
+import { slimApproval } from '../caches/slim.ts';
 import type { SuspensionReason } from '../decide/actions.ts';
 import { replacesPod } from '../decide/suspend-reason.ts';
 import {

@@ -1,7 +1,4 @@
-import { createHash } from 'node:crypto';
-import { tooDeepAt } from '../../core/depth.ts';
-import { canonicalJson } from '../../core/json.ts';
-import type { ConfigMap, Container, NetworkPolicy, Pod, StoredPod } from '../../core/kube/builtin.ts';
+import type { ConfigMap, NetworkPolicy, Pod, StoredPod } from '../../core/kube/builtin.ts';
 import { Informer } from '../../core/kube/informer.ts';
 import { eachPage } from '../../core/kube/pages.ts';
 import { configMaps, networkPolicies, pods } from '../../core/kube/resources.ts';
@@ -14,9 +11,7 @@ import {
   type Session,
   type SessionClass,
   type SessionPool,
-  type StoredApproval,
   type StoredEnvironment,
-  type StoredSession,
   type StoredSessionClass,
   type StoredSessionPool,
   type StoredTurn,
@@ -27,9 +22,7 @@ import {
   type Turn,
   turns,
 } from '../../core/resources/kinds.ts';
-import { jsonBytes, MAX_LAST_OUTPUT_BYTES } from '../../core/resources/limits.ts';
 import {
-  ANNOTATION_TOUCHED_AT,
   LABEL_AGENT_FILES,
   LABEL_MANAGED_BY,
   LABEL_NETWORK,
@@ -37,16 +30,23 @@ import {
   LABEL_SESSION_UID,
   MANAGED_BY,
 } from '../../core/resources/names.ts';
-import { isNoInput } from '../../core/resources/needed-input.ts';
-import type { Condition } from '../../core/resources/schema.ts';
-import type { TurnStatus } from '../../core/resources/turn.ts';
 import { isTerminal, LIVE_TURNS } from '../../core/resources/turn-phases.ts';
 import { type Clock, type Logger, pause, type Random } from '../../core/runtime.ts';
-import { filesDigest, namedConfigMaps } from '../world/agent-files.ts';
+import { namedConfigMaps } from '../world/agent-files.ts';
 import { isSessionPod, isUnclaimed, sessionNameOf } from '../world/session-pods.ts';
-import type { BodyFacts, CachedApproval, CachedSession, CachedTurn, NodeFacts } from '../world/world.ts';
+import type { CachedApproval, CachedSession, CachedTurn, NodeFacts } from '../world/world.ts';
 import { namespaceLabels } from './namespaces.ts';
 import { Nodes } from './nodes.ts';
+import {
+  type CachedFiles,
+  slimApproval,
+  slimFiles,
+  slimMeta,
+  slimPod,
+  slimSession,
+  slimTurn,
+  unreadableTurn,
+} from './slim.ts';
 import { Watchers, type Watches } from './watches.ts';
 
 /** The controller's view of the cluster: objects without their bodies, indexed as decisions need them. */
@@ -141,163 +141,8 @@ const NAMING = 'naming';
 const OF_SESSION = 'ofSession';
 const OF_POOL = 'ofPool';
 
-/** Digest that no input has. */
-const NO_DIGEST = '0'.repeat(64);
-
-/** Digest and size of a JSON value. Keys are sorted, as their order does not matter in JSON. `path` is the field's. */
-export function bodyFacts(value: unknown, path = 'spec.input'): BodyFacts {
-  // The depth is checked before anything recursive.
-  const tooDeep = tooDeepAt(value, path);
-  if (tooDeep !== undefined) return { digest: NO_DIGEST, bytes: 0, tooDeep };
-  return {
-    digest: createHash('sha256')
-      .update(canonicalJson(value ?? null))
-      .digest('hex'),
-    bytes: jsonBytes(value ?? null),
-    ...(isNoInput(value) ? { none: true } : {}),
-  };
-}
-
-function slimMeta<T extends KubeObject>(object: Stored<T>): Stored<T>['metadata'] {
-  const {
-    managedFields: _m,
-    annotations: _a,
-    ...rest
-  } = object.metadata as Stored<T>['metadata'] & { managedFields?: unknown };
-  return rest as Stored<T>['metadata'];
-}
-
-/** The fields of an object that are named, as far as it has them. */
-function pick<T extends object, K extends keyof T>(object: T, keys: readonly K[]): Pick<T, K> {
-  const fields = keys.filter((key) => object[key] !== undefined).map((key) => [key, object[key]]);
-  return Object.fromEntries(fields) as Pick<T, K>;
-}
-
-/** Size of the JSON up to which the input of a new session is kept for its first turn: many may be created while no controller runs. */
-const MAX_KEPT_INPUT = 16_384;
-
-export function slimSession(session: StoredSession): CachedSession {
-  const { input, ...spec } = session.spec;
-  const facts = input === undefined ? undefined : bodyFacts(input);
-  const isKept = session.status === undefined && facts !== undefined && facts.bytes <= MAX_KEPT_INPUT;
-  const touched = session.metadata.annotations?.[ANNOTATION_TOUCHED_AT];
-  return {
-    ...session,
-    metadata: { ...slimMeta(session), ...(touched ? { annotations: { [ANNOTATION_TOUCHED_AT]: touched } } : {}) },
-    spec: { ...spec, ...(facts ? { input: { ...facts, ...(isKept ? { body: input } : {}) } } : {}) },
-  };
-}
-
-/** Metadata of a turn that is cached. */
-const TURN_METADATA = [
-  'name',
-  'namespace',
-  'uid',
-  'resourceVersion',
-  'creationTimestamp',
-  'deletionTimestamp',
-  'ownerReferences',
-] as const;
-
-/** Fields of an ended turn's status that are cached as they are. */
-const ENDED = ['index', 'phase', 'incarnation', 'podUID', 'startedAt', 'finishedAt', 'state'] as const;
-
-export function slimTurn({ metadata, spec, status = {} }: StoredTurn): CachedTurn {
-  return {
-    metadata: pick(metadata, TURN_METADATA),
-    spec: pick(spec, ['session', 'timeout', 'retry', 'cancel']),
-    status: isTerminal(status.phase) ? slimStatus(status) : status,
-    input: bodyFacts(spec.input),
-  };
-}
-
-function slimStatus(ended: TurnStatus): TurnStatus {
-  const { conditions, output } = ended;
-  // Only this message is also shown in the session's status.
-  const messageOf = ({ reason, message }: Condition) => (reason === 'StateTooLarge' ? message : '');
-  return {
-    ...pick(ended, ENDED),
-    ...(conditions ? { conditions: conditions.map((one) => ({ ...one, message: messageOf(one) })) } : {}),
-    // The output is copied into the session's status when the turn is counted.
-    ...(output !== undefined && jsonBytes(output) <= MAX_LAST_OUTPUT_BYTES ? { output } : {}),
-  };
-}
-
-/** Fields of a turn's status that an unreadable turn keeps: its order, its pod and the state it has reached. */
-const SOUND = [
-  'index',
-  'phase',
-  'attempt',
-  'incarnation',
-  'podUID',
-  'inputDigest',
-  'concurrencyGroup',
-  'state',
-  'conditions',
-] as const;
-
-/** An unreadable turn, with only the fields that its end needs. */
-export function unreadableTurn(
-  { metadata, spec, status = {} }: Pick<CachedTurn, 'metadata' | 'spec'> & { status?: TurnStatus | undefined },
-  why: string,
-): CachedTurn {
-  return {
-    metadata: pick(metadata, TURN_METADATA),
-    spec: pick(spec, ['session', 'cancel']),
-    status: pick(status, SOUND),
-    input: { digest: status.inputDigest ?? NO_DIGEST, bytes: 0 },
-    unreadable: why,
-  };
-}
-
-export function slimApproval({ metadata, spec }: StoredApproval): CachedApproval {
-  return {
-    metadata: pick(metadata, [...TURN_METADATA, 'generation']),
-    spec: pick(spec, ['turn', 'requestId', 'decision', 'requester']),
-    ...responseFacts(spec.response),
-  };
-}
-
-function responseFacts(response: unknown): Pick<CachedApproval, 'responseBytes' | 'responseTooDeep'> {
-  const responseTooDeep = tooDeepAt(response, 'spec.response');
-  if (responseTooDeep !== undefined) return { responseBytes: 0, responseTooDeep };
-  return { responseBytes: response === undefined ? 0 : jsonBytes(response) };
-}
-
 /** Longest wait for the first lists of ConfigMaps and Environments: the right to read them may be missing. */
 const FILES_PATIENCE_MS = 5_000;
-
-/** Metadata of a ConfigMap that is cached. */
-const FILES_METADATA = ['name', 'namespace', 'uid', 'resourceVersion', 'labels'] as const;
-
-/** A ConfigMap with agent files, without its content. */
-interface CachedFiles {
-  metadata: Pick<Stored<ConfigMap>['metadata'], (typeof FILES_METADATA)[number]>;
-  digest: string;
-}
-
-function slimFiles(configMap: Stored<ConfigMap>): CachedFiles {
-  return { metadata: pick(configMap.metadata, FILES_METADATA), digest: filesDigest(configMap) };
-}
-
-function slimPod(pod: StoredPod): StoredPod {
-  const { nodeName, containers, initContainers, schedulingGates } = pod.spec;
-  const { phase, reason, message, conditions, containerStatuses, initContainerStatuses } = pod.status ?? {};
-  const names = (list: Container[]) =>
-    list.map(({ name, image = '', restartPolicy }) => ({ name, image, ...(restartPolicy ? { restartPolicy } : {}) }));
-  return {
-    metadata: slimMeta(pod),
-    spec: {
-      ...(nodeName ? { nodeName } : {}),
-      ...(schedulingGates?.length ? { schedulingGates } : {}),
-      ...(initContainers?.length ? { initContainers: names(initContainers) } : {}),
-      containers: names(containers),
-    },
-    status: { phase, reason, message, conditions, containerStatuses, initContainerStatuses } as NonNullable<
-      Pod['status']
-    >,
-  };
-}
 
 /**
  * Reports whether an ended turn can leave the cache: its session's status has counted it, or it ended without an owner

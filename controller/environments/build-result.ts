@@ -6,7 +6,7 @@ import { jsonBytes } from '../../core/resources/limits.ts';
 import { firstTurnName, parseStoreKey } from '../../core/resources/names.ts';
 import { isTerminal } from '../../core/resources/turn-phases.ts';
 import type { Store } from '../../core/store/store.ts';
-import { bodyFacts } from '../caches/caches.ts';
+import { bodyFacts } from '../caches/slim.ts';
 import { isOwn } from '../world/own-turns.ts';
 import type { CachedSession } from '../world/world.ts';
 import type { BuildResult, Described } from './decide.ts';

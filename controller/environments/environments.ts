@@ -142,7 +142,7 @@ export class Environments {
     const written = await this.#write(environment, decided.status, signal);
     if (decided.act === 'CreateBuild' && 'hash' in wanted) {
       try {
-        if (!(await this.#create(namespace, wanted, builds))) this.changed(namespace, name);
+        if (!(await this.#create(namespace, wanted, builds))) this.#requeue(namespace, name);
       } catch (error) {
         if (!isRefusal(error)) throw error;
         await this.#write(written, refusedBuild(written, (error as Error).message, clock.now()), signal);

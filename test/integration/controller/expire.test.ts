@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import type { ReconcileContext } from '../../../controller/act/context.ts';
 import { expire } from '../../../controller/act/expire.ts';
-import { slimSession } from '../../../controller/caches/caches.ts';
+import { slimSession } from '../../../controller/caches/slim.ts';
 import { isConflict, isNotFound } from '../../../core/kube/errors.ts';
 import {
   type Session,

@@ -8,7 +8,7 @@ import { adoptTurn, endReplaced } from '../../../controller/act/former-session.t
 import { perform } from '../../../controller/act/perform.ts';
 import { startTurn } from '../../../controller/act/start-turn.ts';
 import { StatesAhead } from '../../../controller/act/states-ahead.ts';
-import { bodyFacts } from '../../../controller/caches/caches.ts';
+import { bodyFacts } from '../../../controller/caches/slim.ts';
 import { effective, isProblem } from '../../../controller/settings/effective.ts';
 import { ended } from '../../../controller/status/turn-status.ts';
 import { emptyMemory } from '../../../controller/world/learn.ts';

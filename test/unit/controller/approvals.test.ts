@@ -3,7 +3,7 @@ import { describe, test } from 'vitest';
 import { adoptApproval, commitRequest, consume } from '../../../controller/act/approval.ts';
 import { commit } from '../../../controller/act/commit.ts';
 import type { ReconcileContext } from '../../../controller/act/context.ts';
-import { slimApproval, slimTurn } from '../../../controller/caches/caches.ts';
+import { slimApproval, slimTurn } from '../../../controller/caches/slim.ts';
 import { decide } from '../../../controller/decide/decide.ts';
 import { resumed } from '../../../controller/status/approval-status.ts';
 import type { Asking } from '../../../controller/world/link-view.ts';

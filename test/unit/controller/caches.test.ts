@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { setImmediate } from 'node:timers/promises';
 import { test } from 'vitest';
-import { informerCaches, slimSession } from '../../../controller/caches/caches.ts';
+import { informerCaches } from '../../../controller/caches/caches.ts';
+import { slimSession } from '../../../controller/caches/slim.ts';
 import { ApiError, TransportError } from '../../../core/kube/errors.ts';
 import type { KubeApi } from '../../../core/kube/types.ts';
 import { type StoredSession, sessionclasses, sessions, turns } from '../../../core/resources/kinds.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
-import { slimTurn } from '../../../controller/caches/caches.ts';
+import { slimTurn } from '../../../controller/caches/slim.ts';
 import { decide } from '../../../controller/decide/decide.ts';
 import { awaitsFirstTurn } from '../../../controller/decide/policies/turns.ts';
 import { noteworthy } from '../../../controller/status/events.ts';

@@ -3,7 +3,7 @@ import { describe, test } from 'vitest';
 import type { ReconcileContext } from '../../../controller/act/context.ts';
 import { startTurn } from '../../../controller/act/start-turn.ts';
 import { storeDelivery } from '../../../controller/act/store-delivery.ts';
-import { bodyFacts } from '../../../controller/caches/caches.ts';
+import { bodyFacts } from '../../../controller/caches/slim.ts';
 import { decide } from '../../../controller/decide/decide.ts';
 import { grant } from '../../../controller/settings/granted.ts';
 import { awaiting, resumed } from '../../../controller/status/approval-status.ts';

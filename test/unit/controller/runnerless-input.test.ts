@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import type { ReconcileContext } from '../../../controller/act/context.ts';
 import { giveInput } from '../../../controller/act/runnerless.ts';
-import { bodyFacts } from '../../../controller/caches/caches.ts';
+import { bodyFacts } from '../../../controller/caches/slim.ts';
 import { ApiError } from '../../../core/kube/errors.ts';
 import type { AttachOptions } from '../../../core/kube/types.ts';
 import { silentLogger } from '../../../core/system.ts';

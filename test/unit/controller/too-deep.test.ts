@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { bodyFacts, slimApproval, slimTurn } from '../../../controller/caches/caches.ts';
+import { bodyFacts, slimApproval, slimTurn } from '../../../controller/caches/slim.ts';
 import { turnFacts } from '../../../controller/garbage/facts.ts';
 import { counts } from '../../../controller/world/approvals.ts';
 import { tooDeepAt } from '../../../core/depth.ts';

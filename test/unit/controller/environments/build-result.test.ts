@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
-import { bodyFacts } from '../../../../controller/caches/caches.ts';
+import { bodyFacts } from '../../../../controller/caches/slim.ts';
 import { buildResult } from '../../../../controller/environments/build-result.ts';
 import { rebuild } from '../../../../controller/settings/builder.ts';
 import { ApiError } from '../../../../core/kube/errors.ts';

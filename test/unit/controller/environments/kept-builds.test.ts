@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { bodyFacts } from '../../../../controller/caches/caches.ts';
+import { bodyFacts } from '../../../../controller/caches/slim.ts';
 import { Environments, type EnvironmentsOptions } from '../../../../controller/environments/environments.ts';
 import { type WantedBuild, wantedBuild } from '../../../../controller/settings/builder.ts';
 import type { CachedSession } from '../../../../controller/world/world.ts';

@@ -2,7 +2,7 @@ import { ifThere } from '../../core/kube/errors.ts';
 import type { KubeApi } from '../../core/kube/types.ts';
 import { type StoredEnvironment, sessionOwner, turns } from '../../core/resources/kinds.ts';
 import { firstTurnName } from '../../core/resources/names.ts';
-import { bodyFacts, type Caches } from '../caches/caches.ts';
+import { bodyFacts, type Caches } from '../caches/slim.ts';
 import { besides, type WantedBuild } from '../settings/builder.ts';
 import type { CachedSession } from '../world/world.ts';
 import type { BuildResult } from './decide.ts';

@@ -13,21 +13,35 @@ export interface Work {
  * broken connection; a runner makes noise only when a connection begins or breaks.
  */
 const BURST: Work = { noise: 250_000, frames: 1_500_000 };
+/**
+ * Part of it that each pod has for itself: some 8 MB of frames. All pods together have one burst for the rest, so that many that begin
+ * at once do not take the time of all others.
+ */
+const OWN: Work = { noise: 10_000, frames: 60_000 };
+/** Frames that a pod has for itself, as a multiple of those of its last turn that is stored. */
+const OWN_TURNS = 1.25;
 /** Part of one CPU that a pod can take for long. */
 const SHARE = 0.02;
-/** Part of one CPU for all pods together that exceed theirs. */
-const SHARE_OF_ALL = 0.25;
+/** Part of one CPU for all pods together: half of what the chart requests for the controller. */
+const SHARE_OF_ALL = 0.1;
 /** Longest pause, milliseconds: what is owed beyond it is paid by the next one. */
 const LONGEST_PAUSE_MS = 2_000;
+
+const KINDS = ['noise', 'frames'] as const;
 
 /** Shares the controller's time among the pods that print more than runners do. */
 export class Allowances {
   readonly #clock: Pick<Clock, 'monotonic'>;
-  /** Allowances that are used up, by the time at which they are not any more, monotonic milliseconds. */
-  readonly #overdrawn = new Map<Allowance, number>();
+  /** Allowances that fill, by the time at which they are full, monotonic milliseconds. */
+  readonly #filling = new Map<Allowance, number>();
+  /** What is left of the burst of all, and what pods owe it that are gone. */
+  readonly #common: Work = { ...BURST };
+  readonly #lost: Work = { noise: 0, frames: 0 };
+  #at: number;
 
   constructor(clock: Pick<Clock, 'monotonic'>) {
     this.#clock = clock;
+    this.#at = clock.monotonic();
   }
 
   /** Returns the allowance of one pod. */
@@ -36,27 +50,58 @@ export class Allowances {
       now: () => this.#clock.monotonic(),
       share: (allowance) => {
         const now = this.#clock.monotonic();
-        for (const [other, until] of this.#overdrawn) if (until <= now) this.#overdrawn.delete(other);
-        const others = this.#overdrawn.size + (this.#overdrawn.has(allowance) ? 0 : 1);
-        return Math.min(SHARE, SHARE_OF_ALL / others);
+        for (const [other, until] of this.#filling) if (until <= now) this.#filling.delete(other);
+        const all = this.#filling.size + (this.#filling.has(allowance) ? 0 : 1);
+        return Math.min(SHARE, SHARE_OF_ALL / all);
       },
-      overdrawn: (allowance, until) => this.#overdrawn.set(allowance, until),
-      close: (allowance) => this.#overdrawn.delete(allowance),
+      borrow: (kind, work) => {
+        this.#fill();
+        const lent = Math.min(work, this.#common[kind]);
+        this.#common[kind] -= lent;
+        return lent;
+      },
+      giveBack: (kind, work) => {
+        this.#common[kind] += work;
+      },
+      fills: (allowance, until) => this.#filling.set(allowance, until),
+      close: (allowance, borrowed) => {
+        this.#filling.delete(allowance);
+        for (const kind of KINDS) this.#lost[kind] += borrowed[kind];
+      },
     });
+  }
+
+  /** Makes up for what pods owe that are gone, as one of them would. */
+  #fill(): void {
+    const now = this.#clock.monotonic();
+    const filled = (now - this.#at) * 1000 * SHARE;
+    this.#at = now;
+    for (const kind of KINDS) {
+      const back = Math.min(filled, this.#lost[kind]);
+      this.#lost[kind] -= back;
+      this.#common[kind] += back;
+    }
   }
 }
 
 interface Shared {
   now(): number;
   share(allowance: Allowance): number;
-  overdrawn(allowance: Allowance, until: number): void;
-  close(allowance: Allowance): void;
+  borrow(kind: keyof Work, work: number): number;
+  giveBack(kind: keyof Work, work: number): void;
+  fills(allowance: Allowance, until: number): void;
+  close(allowance: Allowance, borrowed: Work): void;
 }
 
 /** What one pod may still cost: a bucket for each kind of work, which fills with time. */
 export class Allowance {
   readonly #shared: Shared;
-  readonly #left: Work = { ...BURST };
+  readonly #own: Work = { ...OWN };
+  readonly #left: Work = { ...OWN };
+  /** What the burst of all has lent, at most the rest of one burst. */
+  readonly #borrowed: Work = { noise: 0, frames: 0 };
+  /** Frames since the last end of a turn that is stored. */
+  #frames = 0;
   #at: number;
 
   constructor(shared: Shared) {
@@ -70,22 +115,45 @@ export class Allowance {
     const share = this.#shared.share(this);
     const filled = (now - this.#at) * 1000 * share;
     this.#at = now;
-    let pauseMs = 0;
-    for (const kind of ['noise', 'frames'] as const) {
-      this.#left[kind] = Math.min(BURST[kind], this.#left[kind] + filled) - work[kind];
+    this.#frames += work.frames;
+    let [pauseMs, fullMs] = [0, 0];
+    for (const kind of KINDS) {
+      this.#fill(kind, filled);
+      this.#left[kind] -= work[kind];
+      if (this.#left[kind] < 0) this.#borrow(kind);
       pauseMs = Math.max(pauseMs, -this.#left[kind] / (1000 * share));
+      fullMs = Math.max(fullMs, (this.#own[kind] - this.#left[kind] + this.#borrowed[kind]) / (1000 * share));
     }
-    if (pauseMs === 0) return 0;
-    this.#shared.overdrawn(this, now + pauseMs);
+    this.#shared.fills(this, now + fullMs);
     return Math.min(Math.ceil(pauseMs), LONGEST_PAUSE_MS);
   }
 
-  /** The frames have ended a turn: its work was worth it. */
+  /** The frames have ended a turn that is stored: their work was worth it, and the next turn may bring as much. */
   restore(): void {
-    this.#left.frames = BURST.frames;
+    this.#own.frames = Math.max(OWN.frames, Math.min(BURST.frames, OWN_TURNS * this.#frames));
+    this.#frames = 0;
+    this.#left.frames = this.#own.frames;
+    this.#shared.giveBack('frames', this.#borrowed.frames);
+    this.#borrowed.frames = 0;
   }
 
   close(): void {
-    this.#shared.close(this);
+    this.#shared.close(this, this.#borrowed);
+  }
+
+  /** Fills the bucket, and then makes up for what was borrowed. */
+  #fill(kind: keyof Work, filled: number): void {
+    const own = Math.min(filled, this.#own[kind] - this.#left[kind]);
+    const back = Math.min(filled - own, this.#borrowed[kind]);
+    this.#left[kind] += own;
+    this.#borrowed[kind] -= back;
+    if (back > 0) this.#shared.giveBack(kind, back);
+  }
+
+  #borrow(kind: keyof Work): void {
+    const most = BURST[kind] - this.#own[kind] - this.#borrowed[kind];
+    const lent = this.#shared.borrow(kind, Math.max(0, Math.min(most, -this.#left[kind])));
+    this.#borrowed[kind] += lent;
+    this.#left[kind] += lent;
   }
 }

@@ -10,12 +10,19 @@ const MiB = 1024 * 1024;
 const MAX_BYTES = 256 * MiB;
 /** Part of it that one pod may take. A runner holds less for its acknowledgement: see `MAX_DURABLE_BYTES` of its sender. */
 const MAX_POD_BYTES = 144 * MiB;
+/** Part of it for pods that hold at most `MODEST_BYTES`: large messages of others do not keep them waiting. */
+const RESERVED_BYTES = 32 * MiB;
+const MODEST_BYTES = 4 * MiB;
 /** Messages up to this size are taken above the limit from a pod that has its place already, so that its turn can end. */
 const SMALL_BYTES = 2 * MiB;
 /** Maximum bytes of small messages above the limit. */
 const MAX_SMALL_BYTES = 64 * MiB;
-/** Time after which a pod whose messages make no result gives up its place to one that waits. */
+/**
+ * Time after which a pod whose messages make no result gives up its place to one that waits; the shorter one where it holds more than
+ * an equal part, and the other wants less.
+ */
 const HOLD_MS = 30_000;
+const LARGE_HOLD_MS = 3_000;
 
 export interface HolderOptions {
   /** Reports whether what is held waits for the controller: it is a whole result, a request or a snapshot that was asked for. */
@@ -31,17 +38,23 @@ export class HeldBytes {
   readonly #clock: Pick<Clock, 'monotonic' | 'setTimer'>;
   readonly #counters: PodCounters | undefined;
   readonly #maxBytes: number;
+  readonly #reserved: number;
   readonly #holders = new Set<Holder>();
   readonly #waiting = new Set<Holder>();
   #cancelTimer: () => void = () => {};
 
   constructor(
     clock: Pick<Clock, 'monotonic' | 'setTimer'>,
-    { counters, maxBytes = MAX_BYTES }: { counters?: PodCounters | undefined; maxBytes?: number } = {},
+    {
+      counters,
+      maxBytes = MAX_BYTES,
+      reservedBytes = RESERVED_BYTES,
+    }: { counters?: PodCounters | undefined; maxBytes?: number; reservedBytes?: number } = {},
   ) {
     this.#clock = clock;
     this.#counters = counters;
     this.#maxBytes = maxBytes;
+    this.#reserved = reservedBytes;
   }
 
   /** Returns the place of one link. */
@@ -61,8 +74,20 @@ export class HeldBytes {
 
   #tryTake(holder: Holder, bytes: number): boolean {
     const isFirst = this.#waiting.size === 0 || this.#first() === holder;
-    if (isFirst && this.bytes + bytes <= this.#maxBytes) return true;
+    if (isFirst && this.bytes + bytes <= this.#limitFor(holder, bytes)) return true;
+    const isReserved = isModest(holder, bytes) && this.#modestBytes + bytes <= this.#reserved;
+    if (isReserved && this.bytes + bytes <= this.#maxBytes) return true;
     return holder.bytes > 0 && bytes <= SMALL_BYTES && this.bytes + bytes <= this.#maxBytes + MAX_SMALL_BYTES;
+  }
+
+  #limitFor(holder: Holder, bytes: number): number {
+    return isModest(holder, bytes) ? this.#maxBytes : this.#maxBytes - this.#reserved;
+  }
+
+  get #modestBytes(): number {
+    let sum = 0;
+    for (const { bytes } of this.#holders) if (bytes <= MODEST_BYTES) sum += bytes;
+    return sum;
   }
 
   #changed(holder: Holder): void {
@@ -74,6 +99,17 @@ export class HeldBytes {
     this.#admit();
   }
 
+  /** An equal part of the memory for everybody who holds or wants some. */
+  get #part(): number {
+    return this.#maxBytes / (this.#holders.size + this.#waiting.size);
+  }
+
+  /** Time from which the holder has held its place too long for the one that is first, monotonic milliseconds. */
+  #dueAt(holder: Holder, first: Holder | undefined): number {
+    const isLarge = holder.bytes > this.#part && first !== undefined && first.wants <= this.#part;
+    return holder.since + (isLarge ? LARGE_HOLD_MS : HOLD_MS);
+  }
+
   /** The one that has lost its place least often, and of these the one that has waited longest. */
   #first(): Holder | undefined {
     let first: Holder | undefined;
@@ -83,13 +119,15 @@ export class HeldBytes {
 
   #admit(): void {
     this.#cancelTimer();
-    for (let first = this.#first(); first && this.#tryTake(first, first.wants); first = this.#first()) {
-      this.#waiting.delete(first);
-      this.#holders.add(first);
-      first.admitted();
+    const findNext = () => [...this.#waiting].find((holder) => this.#tryTake(holder, holder.wants));
+    for (let next = findNext(); next; next = findNext()) {
+      this.#waiting.delete(next);
+      this.#holders.add(next);
+      next.admitted();
     }
     if (this.#waiting.size === 0) return;
-    const next = Math.min(...[...this.#holders].map(({ since }) => since + HOLD_MS));
+    const first = this.#first();
+    const next = Math.min(...[...this.#holders].map((holder) => this.#dueAt(holder, first)));
     if (!Number.isFinite(next)) return;
     this.#cancelTimer = this.#clock.setTimer(Math.max(1, next - this.#clock.monotonic()), () => this.#free());
   }
@@ -100,10 +138,10 @@ export class HeldBytes {
    */
   #free(): void {
     const first = this.#first();
-    const due = [...this.#holders].filter(({ since }) => since + HOLD_MS <= this.#clock.monotonic());
+    const due = [...this.#holders].filter((holder) => this.#dueAt(holder, first) <= this.#clock.monotonic());
     const idle = due.filter((holder) => holder !== first && !holder.isComplete).sort((a, b) => b.bytes - a.bytes);
     const left = this.bytes - idle.reduce((sum, { bytes }) => sum + bytes, 0);
-    const isEnough = first !== undefined && left + first.wants <= this.#maxBytes;
+    const isEnough = first !== undefined && left + first.wants <= this.#limitFor(first, first.wants);
     for (const holder of due) if (!isEnough || !idle.includes(holder)) holder.goesOn();
     for (const holder of isEnough ? idle : []) {
       holder.lose();
@@ -112,6 +150,8 @@ export class HeldBytes {
     this.#admit();
   }
 }
+
+const isModest = (holder: Holder, bytes: number) => holder.bytes + bytes <= MODEST_BYTES;
 
 interface Shared {
   now(): number;

@@ -6,7 +6,7 @@ import { validateFrame } from '../../core/frames/validate.ts';
 import type { KubeApi } from '../../core/kube/types.ts';
 import { type Clock, type Logger, latestTime, type Random } from '../../core/runtime.ts';
 import type { LinkView } from '../world/link-view.ts';
-import { type Allowance, Allowances } from './allowance.ts';
+import { type Allowance, Allowances, type Work } from './allowance.ts';
 import type { AttachLimit, Priority } from './attach-limit.ts';
 import { Attachment } from './attachment.ts';
 import { Binding } from './binding.ts';
@@ -71,6 +71,11 @@ export interface LinkOptions {
 
 /** Time without a pause after which another one is told of. */
 const EPISODE_MS = 600_000;
+/**
+ * Work of looking for the turn of a result that was not given over this link, microseconds: a list of turns, which the API server pays
+ * for, too.
+ */
+const STRAY_WORK = 50_000;
 /** Messages of a log that are handled before others get on. */
 const MESSAGES_AT_ONCE = 64;
 
@@ -104,6 +109,8 @@ export class Link {
   /** Numbers of control lines: the last that gave a turn, and the last that gave one or acknowledged the end of one. */
   #turnNumber = 0;
   #changeNumber = 0;
+  /** UID of the last turn that was given and whose end is not acknowledged. */
+  #given: string | undefined;
   /** Time of the last control line besides pings, monotonic milliseconds. */
   #toldAt: number;
   /** Turns that were cancelled over this attach, by the numbers of the control lines. */
@@ -313,6 +320,7 @@ export class Link {
 
   #deliver(turn: string, told: string | undefined, send: () => number): void {
     if (!this.#binding.hasKeys) return;
+    this.#given = turn;
     this.#view = after.turnSent(this.#view, turn, told);
     this.#turnNumber = send();
     this.#changeNumber = this.#turnNumber;
@@ -368,12 +376,14 @@ export class Link {
     this.#acked = Math.max(this.#acked, through);
     this.#inbox.forget(through);
     this.#holder.acknowledged();
-    const isEnd = after.endedBy(this.#view, through) !== undefined;
+    const ended = after.endedBy(this.#view, through);
     this.#view = after.acknowledged(this.#view, through);
     const number = this.#send('ack', { through });
-    if (isEnd) {
+    if (ended !== undefined) {
       this.#changeNumber = number;
-      this.#allowance.restore();
+      if (ended === this.#given) this.#allowance.restore();
+      else this.#spend({ noise: 0, frames: STRAY_WORK });
+      this.#given = undefined;
     }
     if (!this.#view.started) this.#heartbeat.turnEnded();
     this.#change(after.delivered(this.#view, this.#inbox.next()));
@@ -434,7 +444,11 @@ export class Link {
 
   #read(chunk: Buffer): void {
     this.#handle(this.#decoder.push(chunk));
-    const pauseMs = this.#allowance.spend(this.#decoder.takeSpent());
+    this.#spend(this.#decoder.takeSpent());
+  }
+
+  #spend(work: Work): void {
+    const pauseMs = this.#allowance.spend(work);
     if (pauseMs === 0) return;
     this.#attachment.pause(pauseMs);
     this.#throttled();

@@ -68,12 +68,14 @@ export interface DecoderCounters {
 
 /**
  * Estimates of what a piece of output costs its reader, microseconds of a CPU (measured on one of 2024), besides each byte of a frame's
- * body. A delivered message is worth a reconcile.
+ * body. A delivered message is worth a reconcile. A line and a byte of junk cost the runtime's log, the kubelet and the API server
+ * more than their reader; a runner has no reason to print any.
  */
 const COST = {
-  line: 0.2,
+  line: 1,
   torn: 0.3,
   lineByte: 0.001,
+  junkByte: 0.05,
   header: 6,
   frame: 12,
   bodyByte: 0.003,
@@ -195,7 +197,10 @@ export class FrameDecoder {
   }
 
   push(chunk: Buffer): FrameEvent[] {
+    const { dropped } = this.#lines;
     this.#lines.push(chunk, (line, lost) => this.#line(line, lost));
+    // A line that never ends costs all the same.
+    this.#spent.noise += (this.#lines.dropped - dropped) * (COST.lineByte + COST.junkByte);
     return this.#taken();
   }
 
@@ -206,12 +211,12 @@ export class FrameDecoder {
   }
 
   #line(line: Buffer, lost: number): void {
-    this.#spent.noise += COST.line + (line.length + lost) * COST.lineByte;
+    this.#spent.noise += COST.line + line.length * COST.lineByte;
     // A frame may begin behind junk without a line feed, and in place of the torn rest of another frame.
     const at = line.length < START.length ? -1 : line.lastIndexOf(START_BYTES);
     if (at !== -1) {
       if (this.#piece) this.#torn();
-      this.counters.junkBytes += at + lost;
+      this.#junk(at, lost);
       this.#begin(line.subarray(at + START.length));
     } else if (this.#piece && !this.#body) {
       if (lost > 0 || line.length > MAX_BODY_CHARS) this.#torn();
@@ -226,8 +231,14 @@ export class FrameDecoder {
         this.#torn();
       }
     } else {
-      this.counters.junkBytes += line.length + lost + 1;
+      this.#junk(line.length + 1, lost);
     }
+  }
+
+  /** Notes bytes that are not part of a frame. Those that were lost are paid for already. */
+  #junk(bytes: number, lost: number): void {
+    this.counters.junkBytes += bytes + lost;
+    this.#spent.noise += bytes * COST.junkByte;
   }
 
   #torn(): void {
@@ -257,8 +268,9 @@ export class FrameDecoder {
     else {
       const plain = open(channel.key, body, associated);
       if (plain) {
-        this.#spent.noise -= cost + COST.header;
-        this.#spent.frames += cost + COST.header;
+        const whole = cost + COST.header + 3 * COST.line + (associated.length + (body.length * 4) / 3) * COST.lineByte;
+        this.#spent.noise -= whole;
+        this.#spent.frames += whole;
       }
       if (!plain) this.counters.forged += 1;
       else if (header.kind === 'dropped') this.#dropped(header, plain);

@@ -7,10 +7,16 @@ export class LineSplitter {
   readonly #buffer: Buffer;
   #length = 0;
   #lost = 0;
+  #dropped = 0;
 
   constructor(maxBytes: number, tailBytes: number) {
     this.#buffer = Buffer.alloc(maxBytes);
     this.#tailBytes = tailBytes;
+  }
+
+  /** Bytes that were not kept so far, also of a line that has not ended. */
+  get dropped(): number {
+    return this.#dropped;
   }
 
   /**
@@ -52,5 +58,6 @@ export class LineSplitter {
     piece.copy(this.#buffer, fromBefore, Math.max(0, piece.length - this.#tailBytes));
     this.#length = this.#tailBytes;
     this.#lost += total - this.#tailBytes;
+    this.#dropped += total - this.#tailBytes;
   }
 }

@@ -53,9 +53,10 @@ export class LogFile implements LiveLog {
     const entries: string[] = [];
     const full = this.#prefix(stream, 'F');
     const last = lines.pop()!;
-    for (const line of lines) {
-      if (line.length <= MAX_LINE) entries.push(full, line, '\n');
-      else entries.push(full, this.#split(entries, stream, line), '\n');
+    if (lines.every(({ length }) => length <= MAX_LINE)) {
+      if (lines.length > 0) entries.push(full, lines.join(`\n${full}`), '\n');
+    } else {
+      for (const line of lines) entries.push(full, this.#split(entries, stream, line), '\n');
     }
     this.#partial[stream] = this.#split(entries, stream, last);
     this.#append(entries.join(''));

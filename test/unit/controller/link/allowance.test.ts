@@ -1,10 +1,24 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
-import { Allowances } from '../../../../controller/link/allowance.ts';
+import { type Allowance, Allowances, type Work } from '../../../../controller/link/allowance.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 
 const NONE = { noise: 0, frames: 0 };
 const MS = 1000;
+
+/** Milliseconds of work that pods have done in a time if each takes as much as it may. */
+async function greedy(clock: VirtualClock, pods: readonly Allowance[], work: Partial<Work>, ms: number) {
+  const until = pods.map(() => 0);
+  let done = 0;
+  for (const end = clock.monotonic() + ms; clock.monotonic() < end; await clock.advance(10)) {
+    for (const [index, pod] of pods.entries()) {
+      if ((until[index] as number) > clock.monotonic()) continue;
+      done += ((work.noise ?? 0) + (work.frames ?? 0)) / MS;
+      until[index] = clock.monotonic() + pod.spend({ ...NONE, ...work });
+    }
+  }
+  return done;
+}
 
 describe('the allowance of a pod', () => {
   test('is enough for a message of the largest size that comes twice', () => {
@@ -33,24 +47,6 @@ describe('the allowance of a pod', () => {
     assert.equal(pod.spend({ noise: 200 * MS, frames: 0 }), 0, 'it has rested');
   });
 
-  test('is less beside many others that use up theirs, a quarter of a CPU for all', async () => {
-    const clock = new VirtualClock();
-    const allowances = new Allowances(clock);
-    const pods = Array.from({ length: 50 }, () => ({ allowance: allowances.open(), until: 0 }));
-    for (const { allowance } of pods) allowance.spend({ noise: 250 * MS, frames: 0 });
-    let work = 0;
-    for (; clock.monotonic() < 120_000; await clock.advance(10)) {
-      for (const pod of pods) {
-        if (pod.until > clock.monotonic()) continue;
-        work += 8;
-        pod.until = clock.monotonic() + pod.allowance.spend({ noise: 8 * MS, frames: 0 });
-      }
-    }
-    assert.ok(work / clock.monotonic() <= 0.3, `${work} ms in ${clock.monotonic()} ms`);
-    const honest = allowances.open();
-    assert.equal(honest.spend({ noise: 100 * MS, frames: 1_200 * MS }), 0, 'another has all of its own');
-  });
-
   test('for frames is whole again once they have ended a turn', () => {
     const pod = new Allowances(new VirtualClock()).open();
     pod.spend({ noise: 250 * MS, frames: 1_500 * MS });
@@ -58,5 +54,58 @@ describe('the allowance of a pod', () => {
     assert.equal(pod.spend({ noise: 0, frames: 1_500 * MS }), 0);
     assert.ok(pod.spend({ noise: MS, frames: 0 }) > 0, 'that for noise is not');
     assert.equal(new Allowances(new VirtualClock()).open().spend(NONE), 0);
+  });
+});
+
+describe('the allowances of many pods', () => {
+  for (const kind of ['noise', 'frames'] as const) {
+    test(`are one burst of ${kind} beyond a little of each, and a tenth of a CPU for long`, async () => {
+      const clock = new VirtualClock();
+      const allowances = new Allowances(clock);
+      const pods = Array.from({ length: 50 }, () => allowances.open());
+      const atOnce = await greedy(clock, pods, { [kind]: MS }, 10);
+      const most = kind === 'noise' ? 250 + 50 * 10 : 1_500 + 50 * 60;
+      assert.ok(atOnce <= most + 50, `${atOnce} ms at once`);
+      const later = await greedy(clock, pods, { [kind]: 4 * MS }, 120_000);
+      assert.ok(later <= 0.11 * 120_000 + 50 * 4 + most, `${later} ms in two minutes`);
+      const muchLater = await greedy(clock, pods, { [kind]: 4 * MS }, 120_000);
+      assert.ok(muchLater <= 0.11 * 120_000, `${muchLater} ms in two more`);
+    });
+  }
+
+  test('that print just what one may for long are a tenth of a CPU, too', async () => {
+    const clock = new VirtualClock();
+    const allowances = new Allowances(clock);
+    const pods = Array.from({ length: 50 }, () => allowances.open());
+    // A fiftieth of a CPU each.
+    await greedy(clock, pods, { frames: 0.2 * MS }, 60_000);
+    const work = await greedy(clock, pods, { frames: 0.2 * MS }, 60_000);
+    assert.ok(work <= 0.11 * 60_000, `${work} ms in a minute`);
+  });
+
+  test('leave another its own: for 8 MB of frames, and for what its last turn brought', async () => {
+    const clock = new VirtualClock();
+    const allowances = new Allowances(clock);
+    const used = allowances.open();
+    used.spend({ noise: 0, frames: 600 * MS });
+    used.restore();
+    const pods = Array.from({ length: 50 }, () => allowances.open());
+    await greedy(clock, pods, { frames: 4 * MS, noise: MS }, 60_000);
+    const fresh = allowances.open();
+    assert.equal(fresh.spend({ noise: 5 * MS, frames: 60 * MS }), 0);
+    assert.equal(used.spend({ noise: 5 * MS, frames: 700 * MS }), 0);
+    assert.ok(fresh.spend({ noise: 0, frames: 60 * MS }) > 0, 'more has to wait');
+  });
+
+  test('come back when pods that used them are gone, no faster than from one that rests', async () => {
+    const clock = new VirtualClock();
+    const allowances = new Allowances(clock);
+    const burst = { noise: 0, frames: 1_500 * MS };
+    const first = allowances.open();
+    assert.equal(first.spend(burst), 0);
+    first.close();
+    assert.ok(allowances.open().spend(burst) > 0);
+    await clock.advance(80_000);
+    assert.equal(allowances.open().spend(burst), 0);
   });
 });

@@ -6,10 +6,10 @@ import { VirtualClock } from '../../../support/virtual-clock.ts';
 
 const MiB = 1024 * 1024;
 
-function setUp(maxBytes = 100 * MiB) {
+function setUp(maxBytes = 100 * MiB, reservedBytes = 0) {
   const clock = new VirtualClock();
   const counters = nothingKept();
-  const held = new HeldBytes(clock, { counters, maxBytes });
+  const held = new HeldBytes(clock, { counters, maxBytes, reservedBytes });
   const told: string[] = [];
   const complete = new Set<string>();
   const open = (name: string): Holder =>
@@ -90,5 +90,30 @@ describe('memory for what pods have sent', () => {
     assert.deepEqual(told.at(-1), 'c has room after 0');
     await clock.advance(30_000);
     assert.deepEqual(told.slice(3), ['c lost its place', 'a has room after 30000']);
+  });
+
+  test('has a part for pods that hold little, which large messages leave free and others do not wait for', async () => {
+    const { told, open, clock } = setUp(100 * MiB, 10 * MiB);
+    const [large, other, ...modest] = ['large', 'other', 'm1', 'm2', 'm3'].map(open) as [Holder, Holder, ...Holder[]];
+    assert.deepEqual([large.take(90 * MiB), other.take(5 * MiB)], ['Taken', 'Wait']);
+    assert.deepEqual(
+      modest.map((pod) => pod.take(4 * MiB)),
+      ['Taken', 'Taken', 'Wait'],
+    );
+    modest[0]?.keep(0);
+    await clock.advance(0);
+    assert.deepEqual(told, ['m3 has room after 0']);
+  });
+
+  test('is given up after 3 s by those that hold more than an equal part to one that wants less', async () => {
+    const { clock, told, open } = setUp();
+    const pods = ['a', 'b', 'c'].map(open) as [Holder, Holder, Holder];
+    pods[0].take(60 * MiB);
+    pods[1].take(30 * MiB);
+    pods[2].take(20 * MiB);
+    await clock.advance(2_999);
+    assert.deepEqual(told, []);
+    await clock.advance(1);
+    assert.deepEqual(told, ['a lost its place', 'c has room after 3000']);
   });
 });

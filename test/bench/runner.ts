@@ -11,6 +11,7 @@ import { drivers } from './drivers.ts';
 import { embedded } from './embedded.ts';
 import { firstAnswer } from './first-answer.ts';
 import { firstTurns } from './first-turn.ts';
+import { besideHostilePods } from './hostile.ts';
 import { http } from './http.ts';
 import { logShare } from './log-share.ts';
 import { output } from './output.ts';
@@ -34,6 +35,7 @@ export async function withoutKubernetes(run: Run): Promise<void> {
     await run.section('cli: start', ['cli-list-embedded', 'cli-turn-embedded'], cliStarts);
     await run.section('first answer', [], async () => ({ figures: await firstAnswer() }));
     await run.section('embedded cluster', [], async () => ({ figures: await embedded() }));
+    await run.section('hostile pods', ['hostile'], besideHostilePods);
     await run.section('artifacts', [], async () => ({ figures: await artifacts() }));
     await run.section('http', [], async () => ({ figures: await http() }));
     await run.section('stream', [], async () => ({ figures: await stream() }));

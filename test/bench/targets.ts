@@ -178,6 +178,12 @@ const LIST = [
     bounds: [{ share: 0.5, factor: 0.05, floors: { 'all changed': 1 } }],
   },
   {
+    id: 'hostile',
+    what: 'turn with 1 MB of state on the embedded cluster beside 29 hostile pods',
+    unit: 'ms',
+    bounds: [{ share: 0.5, factor: 2, floors: { 'turn without them': 1 } }],
+  },
+  {
     id: 'demo',
     what: 'make demo on a fresh clone, dependencies cached',
     unit: 's',

@@ -110,10 +110,12 @@ export class Leading {
         return this.#pools.changed(namespace, name);
       },
       onThrottled: ({ key, uid }, pod) => {
-        if (uid === '') return;
         const { namespace, name } = refOf(key);
         const message = `Pod ${pod} prints more on its stdout than is read; its output is slowed down.`;
-        this.#notify({ metadata: { namespace, name, uid } }, { type: 'Warning', reason: 'OutputThrottled', message });
+        const event = { type: 'Warning', reason: 'OutputThrottled', message } as const;
+        if (uid !== '') return this.#notify({ metadata: { namespace, name, uid } }, event);
+        const pool = caches.pool(namespace, name);
+        if (pool && pool !== 'Missing') this.#notify(pool, event, 'SessionPool');
       },
       onLaterEpoch: options.onLaterEpoch,
       refused: options.meter?.refused,

@@ -254,6 +254,8 @@ export class Link {
   assign(session: string, incarnation: number): void {
     this.#session = session;
     this.#incarnation = incarnation;
+    // The session has not been told of what its pool was told.
+    this.#throttledAt = Number.NEGATIVE_INFINITY;
     this.#binding.assign(session, incarnation);
     const { phase } = this.#view;
     // Where this leader has claimed the pod, no other can have sent its runner anything, be it that it waits or has just been created.

@@ -2,12 +2,13 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, test } from 'vitest';
+import type { Event } from '../../../core/kube/builtin.ts';
 import { leases } from '../../../core/kube/resources.ts';
-import { sessions } from '../../../core/resources/kinds.ts';
+import { type SessionPool, sessionpools, sessions } from '../../../core/resources/kinds.ts';
 import { eventually } from '../../support/eventually.ts';
 import { ATTACKS } from '../../support/hostile-pod/attacks.ts';
 import { HOSTILE_IMAGES, hostileClass } from '../../support/hostile-pod/images.ts';
-import type { ControllerProcess } from '../../support/installation.ts';
+import { type ControllerProcess, Installation, ONE_LEADER } from '../../support/installation.ts';
 import { installed } from '../../support/installed.ts';
 import { metricsOf, samplesOf } from '../../support/metrics.ts';
 import { peakMemory } from '../../support/processes.ts';
@@ -96,4 +97,26 @@ describe(`beside hostile pods of every kind, ${PODS} pods in all`, () => {
     const peak = peakMemory(controller.child.pid as number);
     assert.ok(peak < chartLimit(), `${Math.round(peak / MiB)} MiB`);
   });
+});
+
+test('a pool whose pod prints without end before a session has it has an event that says so', async () => {
+  const cluster = new Installation(ONE_LEADER, HOSTILE_IMAGES);
+  try {
+    await cluster.begin();
+    cluster.startController();
+    await cluster.createClass('floods', hostileClass('from-start'));
+    const metadata = { name: 'pool', namespace: 'default' };
+    const pool = await cluster.client.create(sessionpools, {
+      apiVersion: 'berth.dev/v1alpha1',
+      kind: 'SessionPool',
+      metadata,
+      spec: { class: 'floods', replicas: 1 },
+    } as SessionPool);
+    const event = (await cluster.event('pool', 'OutputThrottled')) as Event;
+    const { kind, uid } = event.involvedObject;
+    assert.deepEqual([kind, uid, event.type], ['SessionPool', pool.metadata.uid, 'Warning']);
+    assert.match(event.message ?? '', /^Pod p-[0-9a-f-]+-\d+ prints more/);
+  } finally {
+    await cluster.stop();
+  }
 });

@@ -15,6 +15,8 @@ export interface Bound {
 /** Texts that a pod prints: without end on its stdout, or a log on its stderr before it dies at once. */
 export type Attack =
   | { print(bound: Bound): Iterable<string | Buffer> }
+  /** Text that a pod prints again and again from its start, before anybody has bound it. */
+  | { fromStart: string }
   | { log(bound: Bound): Iterable<string | Buffer> }
   | 'Mute';
 
@@ -107,6 +109,7 @@ export const ATTACKS = {
       return frame('pong', PONG).join('');
     },
   ),
+  'from-start': { fromStart: filled('\n') },
   mute: 'Mute',
 } as const satisfies Record<string, Attack>;
 

@@ -28,6 +28,7 @@ const ready: Ready = {
 };
 /** Texts that go before the next one of the attack. */
 let answers = '';
+let isFlooding = false;
 let seq = 0;
 let frame: Bound['frame'] | undefined;
 
@@ -41,10 +42,20 @@ async function print(fd: number, text: string | Buffer): Promise<void> {
   for (let at = 0; at < bytes.length; ) at += (await written(fd, bytes, at)).bytesWritten;
 }
 
-/** Prints what is to be answered; during an attack it does so itself, between its texts. */
+/** Prints what is to be answered; a flood does so itself, between its texts. */
 function answer(text: string): void {
-  if (frame && attack !== 'Mute') answers += text;
+  if (isFlooding) answers += text;
   else writeSync(STDOUT, text);
+}
+
+async function flood(texts: Iterable<string | Buffer>): Promise<void> {
+  isFlooding = true;
+  for (const text of texts) {
+    const before = answers;
+    answers = '';
+    await print(STDOUT, before);
+    await print(STDOUT, text);
+  }
 }
 
 async function begin({ session, incarnation, keys }: Bind): Promise<void> {
@@ -55,20 +66,16 @@ async function begin({ session, incarnation, keys }: Bind): Promise<void> {
     ...frameText(channel, ++seq, kind, packMessage(message, binary)),
   ];
   const bound = { runnerVersion: '1', protocol: 3, containment: 'ProcessGroup', hardened: false };
-  await print(STDOUT, make('bound', bound).join(''));
+  answer(make('bound', bound).join(''));
   frame = make;
   const parts: Bound = { ready, frame: make, skip };
-  if (attack === 'Mute') return;
+  if (attack === 'Mute' || 'fromStart' in attack) return;
   if ('log' in attack) {
     for (const text of attack.log(parts)) await print(STDERR, text);
     process.kill(process.pid, 'SIGKILL');
     return;
   }
-  for (const text of attack.print(parts)) {
-    await print(STDOUT, answers);
-    answers = '';
-    await print(STDOUT, text);
-  }
+  await flood(attack.print(parts));
 }
 
 function obey(control: Control): void {
@@ -93,3 +100,11 @@ process.stdin.on('data', (chunk: Buffer) => {
   });
 });
 process.stdin.on('end', () => {});
+if (typeof attack === 'object' && 'fromStart' in attack) {
+  const { fromStart } = attack;
+  void flood({
+    *[Symbol.iterator]() {
+      for (;;) yield fromStart;
+    },
+  });
+}

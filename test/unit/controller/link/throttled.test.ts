@@ -90,6 +90,17 @@ describe('a pod that prints without end', () => {
   });
 });
 
+test('a session that is given the pod of a pool is told of what the pool was told', async () => {
+  const clock = new VirtualClock();
+  const told: string[] = [];
+  const { print, link } = await hostile(clock, { onThrottled: () => told.push(link.session) });
+  print('\n'.repeat(2_000_000));
+  link.assign('session-2', 1);
+  await clock.advance(3_000);
+  print('\n'.repeat(2_000_000));
+  assert.deepEqual(told, ['session-1', 'session-2']);
+});
+
 describe('a pod that is paused', () => {
   test('is not silent for it, and is heard afterwards', async () => {
     const clock = new VirtualClock();

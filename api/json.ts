@@ -1,7 +1,9 @@
 import { tooDeepAt } from '../core/depth.ts';
 import { lostNumber, parseExact } from '../core/json.ts';
+import { describeProblem, findJsonProblem } from '../core/json-problem.ts';
 import { prototypeKeyAt } from '../core/prototype-key.ts';
 import { clip, KiB, MAX_JSON_DEPTH } from '../core/resources/limits.ts';
+import { LONE_SURROGATE, loneSurrogateAt } from '../core/text/lone-surrogate.ts';
 import { Problem } from './problems.ts';
 
 /** Maximum nesting of a body: room around an input or a response, whose own depth is checked with the field's name. */
@@ -17,11 +19,20 @@ export function parseJson(text: string): unknown {
   let value: unknown;
   try {
     value = parseExact(text);
-  } catch (error) {
-    throw new Problem('InvalidJson', `The body is no JSON: ${(error as Error).message}`);
+  } catch {
+    const problem = findJsonProblem(text);
+    const place = `line ${problem.line}, column ${problem.column}`;
+    throw new Problem('InvalidJson', `The body is no JSON: ${place}: ${describeProblem(problem)}.`);
   }
   checkDepth(value, '', MAX_DEPTH);
   checkKeys(value);
+  const broken = loneSurrogateAt(value);
+  if (broken !== undefined) {
+    const field = clip(broken.toWellFormed(), KiB);
+    throw new Problem('TextNotUnicode', `${field || 'The body'} ${LONE_SURROGATE}.`, {
+      fields: [{ field, message: LONE_SURROGATE }],
+    });
+  }
   const lost = lostNumber(value);
   if (lost) {
     const field = clip(lost.path, KiB);

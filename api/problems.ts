@@ -20,6 +20,7 @@ export const PROBLEMS = {
   ContinueExpired: [410, 'The list has changed too much to be continued.'],
   Invalid: [422, 'The body is not valid.'],
   NumberNotExact: [422, 'A number cannot be kept exactly.'],
+  TextNotUnicode: [422, 'A text has half of a surrogate pair.'],
   InputMissing: [422, 'The agent needs an input, and there is none.'],
   InputTooLarge: [422, 'The input is too large.'],
   InputTooDeep: [422, 'The input, or the response to a request, is nested too deep.'],

@@ -12,6 +12,7 @@ import { environments, type StoredEnvironment, sessions } from '../core/resource
 import type { Cli } from './cli.ts';
 import type { KubeCluster } from './cluster.ts';
 import { CliError, refused } from './errors.ts';
+import { decode } from './input.ts';
 
 export interface RequirementFlags {
   requirements?: string;
@@ -25,8 +26,8 @@ export interface RequirementFlags {
 export async function readRequirements(file: string, cli: Cli): Promise<string[]> {
   let text: string;
   try {
-    if (file === '-') text = await readAll(cli.stdin);
-    else text = await readFile(resolve(cli.cwd, file), 'utf8');
+    const bytes = file === '-' ? await readAll(cli.stdin) : await readFile(resolve(cli.cwd, file));
+    text = decode(bytes, `--requirements ${file}`);
     if (PROJECT_FILES.has(basename(file))) text = await exported(file, cli);
   } catch (error) {
     if (error instanceof CliError) throw error;
@@ -137,8 +138,8 @@ export async function buildLines(
   return { pod, lines: text.split('\n').slice(0, -1) };
 }
 
-async function readAll(stream: AsyncIterable<Buffer>): Promise<string> {
+async function readAll(stream: AsyncIterable<Buffer>): Promise<Buffer> {
   const pieces: Buffer[] = [];
   for await (const piece of stream) pieces.push(piece);
-  return Buffer.concat(pieces).toString('utf8');
+  return Buffer.concat(pieces);
 }

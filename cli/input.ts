@@ -8,6 +8,7 @@ import { clip, jsonBytes, KiB, MAX_INPUT_BYTES, MAX_JSON_DEPTH } from '../core/r
 import { mergedAgent } from '../core/resources/merged-agent.ts';
 import { isNoInput, neededInput } from '../core/resources/needed-input.ts';
 import type { SessionClassSpec } from '../core/resources/sessionclass.ts';
+import { LONE_SURROGATE, loneSurrogateAt } from '../core/text/lone-surrogate.ts';
 import type { Cli } from './cli.ts';
 import { refused } from './errors.ts';
 import { readPiped } from './stdin.ts';
@@ -116,9 +117,13 @@ export function decode(bytes: Buffer, what: string, mark: 'DropMark' | 'KeepMark
   try {
     return new TextDecoder('utf-8', { fatal: true, ignoreBOM: mark === 'KeepMark' }).decode(bytes);
   } catch {
-    throw refused(`${what} is not UTF-8 text; an input has to be`);
+    throw refused(`${what} is ${isUtf16(bytes) ? 'UTF-16' : 'not UTF-8'} text; write it in UTF-8`);
   }
 }
+
+/** Reports whether text begins with the byte order mark of UTF-16, as the shell and editors of Windows write it. */
+const isUtf16 = ([first, second]: Buffer): boolean =>
+  (first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff);
 
 /** Opens a file for reading; refuses one that does not exist. */
 export function openFile(path: string, what: string): AsyncIterable<Buffer> {
@@ -139,13 +144,18 @@ function parse(text: string, what: string, advice: string): unknown {
   }
 }
 
-/** Refuses a value that is too deep or too large, or a number of it that would not arrive exactly. */
+/** Refuses a value that is too deep or too large, or a number or text of it that would not arrive exactly. */
 export function checked(value: unknown, what: string): unknown {
   const place = tooDeepAt(value, '');
   if (place !== undefined) {
     throw refused(
       `${what}: more than ${MAX_JSON_DEPTH} arrays and objects lie within each other, at ${place}; flatten it, or give the data as a string`,
     );
+  }
+  const broken = loneSurrogateAt(value);
+  if (broken !== undefined) {
+    const path = clip(broken.toWellFormed(), KiB);
+    throw refused(`${path === '' ? what : `${what}: ${path}`} ${LONE_SURROGATE}`);
   }
   const lost = lostNumber(value);
   if (lost) {

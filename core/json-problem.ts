@@ -8,7 +8,7 @@ export interface JsonProblem {
   line: number;
   /** Column number, from 1, in characters. */
   column: number;
-  /** Never quotes the text, which can contain a secret. */
+  /** Never quotes the text, which can contain a secret, but for words such as NaN. */
   problem: string;
   /** Character at the place; undefined if the problem needs none, or the text ends there. */
   found?: string;
@@ -16,6 +16,8 @@ export interface JsonProblem {
 
 const SPACE = /[ \t\n\r]*/y;
 const SCALAR = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null/y;
+/** What programs write for values that JSON does not have. */
+const FOREIGN = /[-+]?(?:NaN|nan|Infinity|inf)\b|(?:None|undefined|nil|NULL|True|False)\b/y;
 const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})/y;
 
 /** Describes the problem in words, with the character at its place. */
@@ -105,9 +107,21 @@ class Scanner {
       } else if (this.#match(SCALAR)) {
         want = 'end';
       } else {
-        return this.#unexpected('a value');
+        return this.#foreign() ?? this.#unexpected('a value');
       }
     }
+  }
+
+  #foreign(): Found | undefined {
+    const offset = this.#at;
+    if (!this.#match(FOREIGN)) return undefined;
+    const word = this.#text.slice(offset, this.#at);
+    const advice = /^(True|False)$/.test(word)
+      ? word.toLowerCase()
+      : /nan|inf/i.test(word)
+        ? 'null or a string'
+        : 'null';
+    return { offset, problem: `JSON has no ${word}; write ${advice}` };
   }
 
   #string(): Found | undefined {

@@ -68,7 +68,7 @@ export function isBuild({ spec }: CachedSession, { spec: wanted }: WantedBuild):
 }
 
 /** Reports whether a spec has more than a build is created with: a hold, a time limit or a group can keep it from its end. */
-export function hasMore({ spec }: CachedSession): boolean {
+function hasMore({ spec }: CachedSession): boolean {
   const { class: _, image: __, turns: ___, build: ____, input: _____, suspend, ...more } = spec;
   return suspend === true || Object.values(more).some((value) => value !== undefined);
 }

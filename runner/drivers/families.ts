@@ -1,3 +1,4 @@
+import { closeSync, openSync, readSync } from 'node:fs';
 import { onAbort } from '../../core/abort.ts';
 import { TurnFailure } from '../../core/result/failure.ts';
 import type { Clock } from '../../core/runtime.ts';
@@ -80,10 +81,32 @@ function startFailure(error: unknown, file: string, field: string): unknown {
     return new TurnFailure('InvalidInput', 'agent.args and agent.env are together too large for a process (E2BIG)');
   }
   if (code === 'ENOENT') {
-    return new TurnFailure('CommandNotFound', `${field}: what runs ${file} (its #! line or loader) does not exist`);
+    const why = endsInReturn(file)
+      ? `the #! line of ${file} ends with a carriage return, which the kernel takes for part of the interpreter's name; save the file with line feeds alone (LF, not CRLF)`
+      : `what runs ${file} (its #! line or loader) does not exist`;
+    return new TurnFailure('CommandNotFound', `${field}: ${why}`);
   }
   const hint = code === 'ENOEXEC' ? ': it is no program for this machine and has no #! line' : '';
   return new TurnFailure('CommandNotExecutable', `${field}: ${file} cannot be executed (${code})${hint}`);
+}
+
+/** Length of the line that names an interpreter, of which the kernel reads no more; bytes. */
+const MAX_INTERPRETER_LINE = 256;
+
+/** Reports whether the first line of a file is a #! line that ends with a carriage return. */
+function endsInReturn(file: string): boolean {
+  try {
+    const start = Buffer.alloc(MAX_INTERPRETER_LINE);
+    const fd = openSync(file, 'r');
+    try {
+      const text = start.toString('latin1', 0, readSync(fd, start));
+      return /^#!.*\r(\n|$)/.test(text);
+    } finally {
+      closeSync(fd);
+    }
+  } catch {
+    return false;
+  }
 }
 
 /** Failure of a program that was not started because its limits could not be set. */

@@ -1,5 +1,6 @@
 import type { AgentSpec } from '../../core/frames/messages.ts';
 import { isRawNumber, parseExact } from '../../core/json.ts';
+import { describeProblem, findJsonProblem, type JsonProblem } from '../../core/json-problem.ts';
 import { MAX_EVENT_BYTES } from '../../core/resources/limits.ts';
 import { isObject } from '../../core/result/describe.ts';
 import type { Envelope } from '../../core/result/envelope.ts';
@@ -28,6 +29,9 @@ export class JsonLinesReader {
   #bytes = 0;
   /** Number of lines that are JSON objects. */
   #objects = 0;
+  /** Number of lines that only begin like one, and the last of them. */
+  #broken = 0;
+  #lastBroken: Buffer | undefined;
 
   constructor(
     spec: JsonLines,
@@ -67,7 +71,7 @@ export class JsonLinesReader {
       return new NoResult({
         stream: 'stdout',
         bytes: this.#bytes,
-        found: `none of the ${this.#objects} JSON objects in lines of stdout is the one that agent.jsonLines.resultWhen describes`,
+        found: `none of the ${this.#objects} JSON objects in lines of stdout is the one that agent.jsonLines.resultWhen describes${this.#brokenLines()}`,
         advice: 'Print such a line, or correct resultWhen',
       });
     }
@@ -83,9 +87,21 @@ export class JsonLinesReader {
     return { status: 'success', output: value, ...this.#usage(usage, this.#result) };
   }
 
+  /** Clause about lines that are no JSON objects, of which the result may be one; empty if there is none. */
+  #brokenLines(): string {
+    if (!this.#lastBroken) return '';
+    const { column, ...problem } = findJsonProblem(this.#lastBroken.toString('utf8'));
+    const lines = this.#broken === 1 ? '1 line begins' : `${this.#broken} lines begin`;
+    return `; ${lines} like an object and ${this.#broken === 1 ? 'is' : 'are'} no JSON, the last at column ${column}: ${describeProblem(problem as JsonProblem)}`;
+  }
+
   #line(line: Buffer): void {
     const value = parsed(line);
-    if (!value) {
+    if (value === 'Broken') {
+      this.#broken += 1;
+      this.#lastBroken = line;
+    }
+    if (!value || value === 'Broken') {
       this.#onLog(line);
       return;
     }
@@ -113,13 +129,14 @@ export class JsonLinesReader {
   }
 }
 
-function parsed(line: Buffer): Record<string, unknown> | undefined {
+/** Returns the object of a line; `Broken` for one that only begins like an object. */
+function parsed(line: Buffer): Record<string, unknown> | 'Broken' | undefined {
   if (!/^\s*\{/.test(line.toString('latin1', 0, 64))) return undefined;
   try {
     const value = parseExact(line.toString('utf8'));
     return isObject(value) ? value : undefined;
   } catch {
-    return undefined;
+    return 'Broken';
   }
 }
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, test } from 'vitest';
@@ -149,6 +149,19 @@ describe('packages of a session', () => {
     }
     await ok('env', 'check', 'of-lock');
 
+    // Only the digests that the lock names count, whatever the index has.
+    const lock = readFileSync(join(folder, 'uv.lock'), 'utf8');
+    const forged = lock.replace(/sha256:[0-9a-f]{64}/g, `sha256:${'0'.repeat(64)}`);
+    assert.notEqual(forged, lock);
+    writeFileSync(join(folder, 'uv.lock'), forged);
+    const created = await caller.berth(['env', 'create', 'forged', '--class', 'indexed', '-r', 'uv-project/uv.lock'], {
+      env,
+    });
+    assert.equal(created.code, 0, created.stderr);
+    const mismatch = await berth('env', 'check', 'forged');
+    assert.equal(mismatch.code, 1, mismatch.stderr);
+    assert.match(mismatch.stderr, /HashMismatch/);
+
     const without = { KUBECONFIG: cluster.kubeconfig, BERTH_UV: '/nowhere/uv' };
     const missing = await caller.berth(['env', 'create', 'x', '-r', 'uv-project/uv.lock'], { env: without });
     assert.equal(missing.code, 2);
@@ -157,6 +170,17 @@ describe('packages of a session', () => {
     const wrong = await caller.berth(['env', 'create', 'x', '-r', 'uv-project/uv.lock'], { env });
     assert.equal(wrong.code, 2);
     assert.match(wrong.stderr, /uv cannot read the project: .*uv\.lock/s);
+  });
+
+  test('a requirements file with a byte order mark is taken, and one in UTF-16 is refused by that name', async () => {
+    writeFileSync(join(project, 'utf16.txt'), Buffer.from('\ufeffshout\r\n', 'utf16le'));
+    const { code, stderr } = await caller.berth(['env', 'create', 'x', '-r', 'utf16.txt']);
+    assert.equal(code, 2, stderr);
+    assert.match(stderr, /--requirements utf16\.txt is UTF-16 text; write it in UTF-8/);
+    writeFileSync(join(project, 'marked.txt'), '\ufeffshout==1.0\r\n');
+    await ok('env', 'create', 'marked', '--class', 'indexed', '-r', 'marked.txt');
+    const { spec } = await cluster.client.get(environments, { namespace: 'default', name: 'marked' });
+    assert.deepEqual(spec.requirements, ['shout==1.0']);
   });
 
   test('a line of a requirements file that is refused is named', async () => {

@@ -49,6 +49,34 @@ describe('JSON of requests', () => {
     assert.equal(parseJson(' \t\r\n'), undefined);
   });
 
+  test('half of a surrogate pair is refused by its field', () => {
+    for (const [text, field] of [
+      ['{"spec":{"input":["\\ud800"]}}', 'spec.input[0]'],
+      ['{"spec":{"input":{"a":{"\\udfff":1}}}}', 'spec.input.a["\\udfff"]'],
+      ['{"metadata":{"labels":{"team":"\\udc00x"}}}', 'metadata.labels.team'],
+    ] as const) {
+      assert.throws(
+        () => parseJson(text),
+        (error: unknown) => {
+          const { code, errors, detail } = (error as Problem).toJSON();
+          assert.deepEqual([code, errors?.[0]?.field], ['TextNotUnicode', field]);
+          assert.match(detail, /half of a surrogate pair .*write whole characters, or bytes as base64\.$/);
+          return true;
+        },
+      );
+    }
+    assert.deepEqual(parseJson('["\\ud83d\\ude00"]'), ['😀']);
+  });
+
+  test('what is no JSON is told by its place, and never quoted', () => {
+    for (const [text, detail] of [
+      ['{"spec": {"input": NaN}}', 'The body is no JSON: line 1, column 20: JSON has no NaN; write null or a string.'],
+      ['{"token": "hidden",}', 'The body is no JSON: line 1, column 20: expected a key in double quotes, found "}".'],
+    ] as const) {
+      assert.throws(() => parseJson(text), { message: detail });
+    }
+  });
+
   test('text that is nested too deep is refused with the position; brackets in strings do not count', () => {
     const isTooDeep = (error: unknown) => {
       const { code, errors } = (error as Problem).toJSON();

@@ -174,6 +174,32 @@ describe('the input of a turn', () => {
     await refuses({ input: '1e999' }, /^--input: the number 1e999 cannot be kept exactly/);
     assert.deepEqual(await readInput({ input: '[9007199254740992, 0.1, 1e21]' }, cli()), [2 ** 53, 0.1, 1e21]);
   });
+  test('with half of a surrogate pair is refused by its path, as an API server would change it', async () => {
+    const advice = 'has half of a surrogate pair';
+    for (const [input, place] of [
+      ['{"list": [1, {"of": "a\\ud800b"}]}', '--input: list[1].of'],
+      ['{"list": {"\\udc00": 1}}', '--input: list["\\udc00"]'],
+      ['"\\ude00\\ud83d"', '--input'],
+    ] as const) {
+      const error = await readInput({ input }, cli()).then(
+        () => assert.fail('it was taken'),
+        (refusal: Error) => refusal,
+      );
+      assert.ok(error.message.startsWith(`${place} ${advice}`), error.message);
+    }
+    assert.equal(await readInput({ input: '"\\ud83d\\ude00"' }, cli()), '😀');
+  });
+  test('of UTF-16 is refused by that name', async () => {
+    for (const bytes of [
+      [0xff, 0xfe, 0x31, 0],
+      [0xfe, 0xff, 0, 0x31],
+    ]) {
+      await refuses(
+        { inputFile: file('utf16.json', Buffer.from(bytes)) },
+        /utf16\.json is UTF-16 text; write it in UTF-8/,
+      );
+    }
+  });
   test('keeps every digit of an integer of 64 bits', async () => {
     const input = '[9007199254740993,9223372036854775807,-9223372036854775808]';
     assert.equal(JSON.stringify(await readInput({ input }, cli())), input);

@@ -21,6 +21,11 @@ describe('the place where a text stops being JSON', () => {
     ['"a\nb"', 1, 3, /control character/],
     ['"\\x"', 1, 2, /escape does not exist/],
     ['["é😀", x]', 1, 8, /expected a value, found "x"/],
+    ['{"n": NaN}', 1, 7, /^JSON has no NaN; write null or a string$/],
+    ['[1, -Infinity]', 1, 5, /^JSON has no -Infinity; write null or a string$/],
+    ['{"a": None}', 1, 7, /^JSON has no None; write null$/],
+    ['[True]', 1, 2, /^JSON has no True; write true$/],
+    ['[Nantes]', 1, 2, /expected a value, found "N"/],
     ['[😀]', 1, 2, /expected a value, found "😀"/],
   ];
   for (const [text, line, column, problem] of cases) {

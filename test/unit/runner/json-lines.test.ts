@@ -79,6 +79,25 @@ describe('the result among lines of JSON', () => {
     assert.deepEqual(finish(), { status: 'error', error: '{"type":"result","is_error":true}' });
   });
 
+  test('that is no JSON is told by its place in the line, where there is no other result', () => {
+    const told = (...lines: (object | string)[]) => {
+      const found = read(ONE, lines).missing();
+      assert.ok(found instanceof NoResult);
+      return found.found;
+    };
+    const none = (count: number) =>
+      `none of the ${count} JSON objects in lines of stdout is the one that agent.jsonLines.resultWhen describes`;
+    assert.equal(
+      told({ type: 'x' }, '{"type": "result", "result": NaN}'),
+      `${none(1)}; 1 line begins like an object and is no JSON, the last at column 30: JSON has no NaN; write null or a string`,
+    );
+    assert.equal(
+      told('{broken', "{'type': 'result'}"),
+      `${none(0)}; 2 lines begin like an object and are no JSON, the last at column 2: expected a key in double quotes, found "'"`,
+    );
+    assert.equal(told('Starting', '[NaN]'), none(0));
+  });
+
   test('takes the output from the last line that has it', () => {
     const message = (text: string) => ({ type: 'item', item: { type: 'message', text } });
     const { finish, events } = read(TWO, [

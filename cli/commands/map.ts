@@ -2,22 +2,21 @@ import { createHash } from 'node:crypto';
 import { ifThere, isAlreadyExists } from '../../core/kube/errors.ts';
 import { eachPage } from '../../core/kube/pages.ts';
 import { configMaps } from '../../core/kube/resources.ts';
-import { type StoredSession, type StoredTurn, sessions, turns } from '../../core/resources/kinds.ts';
-import { firstTurnName, LABEL_MAP } from '../../core/resources/names.ts';
+import { type StoredTurn, sessionOwner, sessions, turns } from '../../core/resources/kinds.ts';
+import { LABEL_MAP } from '../../core/resources/names.ts';
 import { isNoInput } from '../../core/resources/needed-input.ts';
 import { isTerminal } from '../../core/resources/turn-phases.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
 import type { KubeCluster } from '../cluster.ts';
 import { withKubernetes } from '../connect.ts';
-import { createSession, createTurn, turnSpec } from '../create.ts';
 import { ensureEnvironment } from '../environments.ts';
 import { detached, EXIT, OutputLost, refused } from '../errors.ts';
 import { packFiles, sharedFiles } from '../files.ts';
-import { type Item, readItems } from '../map/items.ts';
+import { begin, type SharedSettings, type Task } from '../map/begin.ts';
+import { readItems } from '../map/items.ts';
 import { MAX_MAP_NAME, mapName, sessionNames } from '../map/names.ts';
 import { runAll } from '../map/pool.ts';
 import { Progress } from '../map/progress.ts';
-import type { WantedSession } from '../plan.ts';
 import { type SessionFlags, sessionSpec } from '../session-spec.ts';
 import { outputOf } from '../stored.ts';
 import { endOfTurn } from '../wait.ts';
@@ -36,16 +35,7 @@ const PAGE = 250;
 /** Time to delete a session that has not ended, milliseconds. */
 const DELETE_MS = 10_000;
 
-/** A session of a map. */
-interface Task extends Item {
-  name: string;
-}
-
-/** What all sessions of a map share. */
-interface Shared extends WantedSession {
-  map: string;
-  flags: MapFlags;
-}
+type Shared = SharedSettings & { flags: MapFlags };
 
 /**
  * Runs a session of one turn for each line of a file, at most `--max` at the same time, and prints the results as JSON lines.
@@ -92,7 +82,7 @@ async function runTasks(tasks: Task[], shared: Shared, cluster: KubeCluster, cli
     const inner = { ...cli, interrupted: signal };
     const begun =
       before && !isTerminal(before.status?.phase)
-        ? { turn: before, uid: before.metadata.ownerReferences?.[0]?.uid ?? '' }
+        ? { turn: before, uid: sessionOwner(before.metadata)?.uid ?? '' }
         : await begin(task, before, shared, cluster, inner);
     live.set(task.name, begun.uid);
     const turn = await endOfTurn(begun.turn, cluster, cli, signal);
@@ -129,66 +119,6 @@ async function runTasks(tasks: Task[], shared: Shared, cluster: KubeCluster, cli
   progress.finish();
   if (progress.failed > 0) cli.say('to run those that failed once more, add --retry-failed');
   return progress.failed > 0 ? EXIT.failed : EXIT.ok;
-}
-
-/**
- * Creates a session with its turn. What is left of an earlier one, which has failed (`before`) or has no turn, is deleted
- * first. One that another process has begun meanwhile is waited for.
- */
-async function begin(
-  { name, input }: Task,
-  before: StoredTurn | undefined,
-  { spec, map, flags }: Shared,
-  cluster: KubeCluster,
-  cli: Cli,
-): Promise<Begun> {
-  const metadata = { labels: { [LABEL_MAP]: map } };
-  const settings = turnSpec({ input, timeout: flags.timeout, attempts: flags.attempts });
-  const create = () =>
-    createSession({ name, metadata, spec }, cluster, cli, async (session) => ({
-      uid: session.metadata.uid,
-      turn: await createTurn({ name: firstTurnName(name), metadata, spec: settings }, session, cluster, cli),
-    }));
-  try {
-    return await create();
-  } catch (error) {
-    if (!isAlreadyExists(error)) throw error;
-    return (await begunElsewhere(name, before, map, cluster, cli)) ?? create();
-  }
-}
-
-interface Begun {
-  turn: StoredTurn;
-  /** UID of the session; empty where it is not known. */
-  uid: string;
-}
-
-/**
- * Returns the turn of this name that another process has begun; otherwise deletes what is left of an earlier one. Refuses
- * what belongs to something else.
- */
-async function begunElsewhere(
-  name: string,
-  before: StoredTurn | undefined,
-  map: string,
-  { api, namespace }: KubeCluster,
-  cli: Cli,
-): Promise<Begun | undefined> {
-  const signal = cli.interrupted;
-  const ref = { namespace, name };
-  const turnRef = { namespace, name: firstTurnName(name) };
-  const session = await ifThere<StoredSession>(api.get(sessions, ref, { signal }));
-  const turn = await ifThere<StoredTurn>(api.get(turns, turnRef, { signal }));
-  const foreign = [session, turn].find((found) => found && found.metadata.labels?.[LABEL_MAP] !== map);
-  if (foreign) {
-    const what = `${foreign.kind?.toLowerCase()} ${foreign.metadata.name}`;
-    throw refused(`${what} exists and is not of this map; delete it, or choose another --name`);
-  }
-  if (session && turn && turn.metadata.uid !== before?.metadata.uid) return { turn, uid: session.metadata.uid };
-  if (session) await ifThere(api.delete(sessions, ref, { uid: session.metadata.uid, signal }));
-  // The garbage collector would delete it a moment later than the next one is created.
-  if (turn) await ifThere(api.delete(turns, turnRef, { uid: turn.metadata.uid, signal }));
-  return undefined;
 }
 
 /** Returns the turns of earlier calls, by their names. */

@@ -103,7 +103,12 @@ describe('two processes that map one file begin an item once:', () => {
     const held = Promise.withResolvers<void>();
     const first = server.process(clock, (request) => (request === 'POST turns' ? held.promise : undefined))();
     await clock.advance(1);
-    const second = server.process(clock)();
+    let tries = 0;
+    const second = server.process(clock, async (request) => {
+      if (request !== 'POST sessions' || ++tries < 2) return;
+      held.resolve();
+      await first;
+    })();
     await clock.advance(1_000);
     held.resolve();
     const [a, b] = await Promise.all([done(clock, first), done(clock, second)]);

@@ -30,6 +30,8 @@ export interface Focus {
   environments?: boolean;
   /** There are SessionPools. */
   pools?: boolean;
+  /** People follow sessions. */
+  followers?: boolean;
   /** Approximate milliseconds between two changes of SessionPools. */
   poolEveryMs?: number;
   /** Classes require that runners are hardened, and some are not. */

@@ -1,3 +1,4 @@
+import type { Placed } from '../../core/follow/session-events.ts';
 import type { Bind, Decided } from '../../core/frames/messages.ts';
 import type { KubeObject } from '../../core/kube/types.ts';
 import type { Change } from '../../local/apiserver/store/versioned.ts';
@@ -78,4 +79,8 @@ export interface Observer {
   touched(sessionUID: string): void;
   /** A state directory is about to be handed over. */
   packed(content: StateContent, container: SimContainer): void;
+  /** A follower is told something of the session that it follows, with the place from which it goes on. */
+  followerTold(follower: string, sessionUID: string, placed: Placed): void;
+  /** No fault and no misfortune happens any more. */
+  calmed(): void;
 }

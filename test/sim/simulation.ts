@@ -5,11 +5,13 @@ import { drawRates, type FaultRates, NO_FAULTS } from './api/faults.ts';
 import { SimServer } from './api/server.ts';
 import { Chaos } from './chaos.ts';
 import { type Installation, Replica } from './cluster/controllers.ts';
+import { impostors } from './cluster/impostors.ts';
 import type { PodRates } from './cluster/kubelet-options.ts';
 import { Kubelets, NO_POD_FAULTS } from './cluster/kubelets.ts';
 import { Releases } from './cluster/releases.ts';
 import type { Focus } from './focus.ts';
 import { Facts } from './invariants/facts.ts';
+import { LATE_MS } from './invariants/followers.ts';
 import { FOREIGN } from './invariants/foreign.ts';
 import { invariants } from './invariants/index.ts';
 import { unsettled } from './invariants/settled.ts';
@@ -19,6 +21,7 @@ import { Scheduler } from './scheduler.ts';
 import { Trace } from './trace.ts';
 import { EnvironmentOwners } from './users/environments.ts';
 import { FileOwners } from './users/files.ts';
+import { Followers } from './users/followers.ts';
 import { PoolOwners } from './users/pools.ts';
 import { Regroupers } from './users/regroupers.ts';
 import { Restarters } from './users/restarts.ts';
@@ -137,6 +140,8 @@ export class Simulation {
       talked: (run) => this.#observer.talked(run),
       touched: (session) => this.#observer.touched(session),
       packed: (...facts) => this.#observer.packed(...facts),
+      followerTold: (...facts) => this.#observer.followerTold(...facts),
+      calmed: () => this.#observer.calmed(),
     };
     this.#kubelets = new Kubelets({
       ...shared,
@@ -225,6 +230,8 @@ export class Simulation {
       ? new Releases({ scheduler, trace, dice: dice.stream('releases'), replicas: this.#replicas })
       : undefined;
 
+    const hasFollowers = focus.followers ?? new Dice(this.#options.seed, 'has followers').chance(0.2);
+    const followers = hasFollowers ? this.#followers() : undefined;
     const drawnMs = dice.skewed(15_000, 120_000);
     const faultyMs = focus.faultyMs ?? drawnMs;
     await scheduler.run(() => this.#failure !== undefined, faultyMs);
@@ -232,12 +239,15 @@ export class Simulation {
     this.#rates = NO_FAULTS;
     this.#podRates = NO_POD_FAULTS;
     chaos.end();
+    this.#observer.calmed();
+    followers?.calm();
     workload.end();
     releases?.end();
     for (const owner of owners) owner?.end();
     await this.#settle('faults ended');
     await this.#makeRoom();
     await this.#probe(users);
+    if (followers) await this.#tellAll();
     if (!this.#failure) this.#observer.settled();
     if (this.#failure) this.#show();
     return {
@@ -249,6 +259,25 @@ export class Simulation {
       turns: this.#facts.turns.size,
       digest: this.#options.digest ? trace.digest() : undefined,
     };
+  }
+
+  #followers(): Followers {
+    const { scheduler, server, kubelets, trace } = this.#parts();
+    const dice = new Dice(this.#options.seed, 'followers');
+    impostors({ scheduler, server, dice: dice.stream('impostors') });
+    return new Followers({
+      ...{ scheduler, server, kubelets, trace, dice },
+      rates: () => this.#rates,
+      observer: this.#observer,
+      onFault: (message) => this.fail(message),
+    });
+  }
+
+  /** Waits until those who follow sessions have been told what has happened. */
+  async #tellAll(): Promise<void> {
+    if (this.#failure) return;
+    const { scheduler } = this.#parts();
+    await scheduler.run(() => this.#failure !== undefined, scheduler.now + LATE_MS);
   }
 
   /** Waits until the world comes to rest; fails when it does not. */

@@ -99,6 +99,8 @@ export class QuietWorld {
       touched: ignored,
       talked: ignored,
       packed: ignored,
+      followerTold: ignored,
+      calmed: ignored,
     };
     const shared = { scheduler: this.#scheduler, server: this.server, trace, observer };
     this.#kubelets = new Kubelets({

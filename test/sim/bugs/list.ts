@@ -3,6 +3,7 @@ import { artifactBugs } from './artifacts.ts';
 import { attachBugs } from './attach.ts';
 import { type Bug, PLAIN } from './bug.ts';
 import { environmentBugs } from './environments.ts';
+import { followerBugs } from './followers.ts';
 import { leadershipBugs } from './leadership.ts';
 import { outcomeBugs } from './outcomes.ts';
 import { poolBugs } from './pools.ts';
@@ -526,4 +527,5 @@ import { sessionPod } from '../pod/pod.ts';`,
   ...storyBugs,
   ...restartBugs,
   ...poolBugs,
+  ...followerBugs,
 ];

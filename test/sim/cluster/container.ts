@@ -2,6 +2,7 @@ import type { Bind } from '../../../core/frames/messages.ts';
 import type { AttachOptions, PodStream, StreamEnd } from '../../../core/kube/types.ts';
 import type { Process } from '../scheduler.ts';
 import type { Run } from './agent.ts';
+import type { ContainerLog } from './container-log.ts';
 import type { StateContent } from './state-content.ts';
 
 export interface Exit {
@@ -28,7 +29,7 @@ export interface SimContainer {
   /** True when the runner reports that it is hardened. */
   readonly isHardened: boolean;
   readonly content: StateContent;
-  readonly log: string[];
+  readonly log: ContainerLog;
   /** Binding of the runner; undefined while it is unbound. */
   readonly bind: Bind | undefined;
   readonly exit: Exit | undefined;

@@ -89,13 +89,21 @@ export class Kubelets {
   log(ref: ObjectRef): Buffer[] {
     const { container } = this.#reach(ref);
     if (!container) throw new ApiError({ code: 400, reason: 'BadRequest', message: 'container is waiting to start' });
-    const whole = Buffer.from(container.log.join(''));
+    const whole = Buffer.from(container.log.whole);
     const { dice, rates } = this.#options;
     const isRotated = dice.chance(rates().logLost);
     if (isRotated) container.isHardToRead = true;
     const rotated = isRotated ? whole.subarray(dice.int(0, whole.length)) : whole;
     const half = Math.floor(rotated.length / 2);
     return [rotated.subarray(0, half), rotated.subarray(half)];
+  }
+
+  /** Opens a log that is followed. Rejects as `log` does. */
+  followed(ref: ObjectRef): { container: SimContainer; isReachable: () => boolean } {
+    const pod = this.#reach(ref);
+    if (!pod.container)
+      throw new ApiError({ code: 400, reason: 'BadRequest', message: 'container is waiting to start' });
+    return { container: pod.container, isReachable: () => pod.node?.reachable !== false };
   }
 
   /** Records that a log could not be read, or only in part. */
@@ -109,7 +117,7 @@ export class Kubelets {
   kill(pod: SimPod, reason: 'OOMKilled' | 'Error'): void {
     const { dice, rates } = this.#options;
     const { container } = pod;
-    if (container && dice.chance(rates().logLost)) container.log.splice(dice.int(0, container.log.length));
+    if (container && dice.chance(rates().logLost)) container.log.cut(dice.int(0, container.log.length));
     container?.die({ code: 137, reason });
   }
 

@@ -16,6 +16,7 @@ import { buildPlan } from '../users/environments.ts';
 import { CONTENT } from '../users/files.ts';
 import { type Plan, type Run, simulatedDriver } from './agent.ts';
 import type { Exit, KeptFrame, SimContainer } from './container.ts';
+import { ContainerLog } from './container-log.ts';
 import { hostileText, type TrueReady } from './hostile-text.ts';
 import { OutputContent } from './output-content.ts';
 import { WITHOUT_ARTIFACTS } from './runner-image.ts';
@@ -67,7 +68,7 @@ export class Container implements SimContainer {
   readonly protocol: number;
   readonly isHardened: boolean;
   readonly content = new StateContent();
-  readonly log: string[] = [];
+  readonly log: ContainerLog;
   bind: Bind | undefined;
   exit: Exit | undefined;
   isHardToRead = false;
@@ -104,6 +105,7 @@ export class Container implements SimContainer {
     this.podUID = podUID;
     this.protocol = protocol;
     this.isHardened = isHardened;
+    this.log = new ContainerLog(scheduler);
     this.process = new Process(options.name, scheduler);
     const { process, content } = this;
     const driver = simulatedDriver({
@@ -218,6 +220,7 @@ export class Container implements SimContainer {
     if (this.exit) return;
     this.exit = exit;
     this.process.kill();
+    this.log.ended();
     this.cut(exit.code === 0 || exit.code === TERMINATED ? 'remote' : 'connection');
     this.#options.onExit(exit);
   }
@@ -375,7 +378,7 @@ export class Container implements SimContainer {
 
   hasLogged(run: Run): boolean {
     const texts = this.#results.get(run);
-    return texts !== undefined && this.log.some((text) => texts.has(text));
+    return texts !== undefined && this.log.hasOneOf(texts);
   }
 
   /** Draws whether the stream breaks or one direction of it stalls. */

@@ -6,6 +6,7 @@ import type { Dice } from '../random.ts';
 import { Process, type Scheduler } from '../scheduler.ts';
 import { BAD_ENDS, type Plan, type Run, type RunEnd } from './agent.ts';
 import type { Exit, SimContainer } from './container.ts';
+import { ContainerLog } from './container-log.ts';
 import { StateContent } from './state-content.ts';
 
 /** The work of a runnerless pod, read from its environment and labels. */
@@ -38,7 +39,7 @@ export class RunnerlessContainer implements SimContainer {
   readonly process: Process;
   readonly podUID: string;
   readonly content = new StateContent();
-  readonly log: string[] = [];
+  readonly log: ContainerLog;
   readonly bind = undefined;
   readonly protocol = undefined;
   readonly isHardened = false;
@@ -52,6 +53,7 @@ export class RunnerlessContainer implements SimContainer {
   constructor(options: RunnerlessContainerOptions) {
     this.#options = options;
     this.podUID = options.podUID;
+    this.log = new ContainerLog(options.scheduler);
     this.process = new Process(options.name, options.scheduler);
     void this.#live();
   }
@@ -66,6 +68,7 @@ export class RunnerlessContainer implements SimContainer {
     if (this.exit) return;
     this.exit = exit;
     this.process.kill();
+    this.log.ended();
     this.#options.onExit(exit);
   }
 
@@ -81,7 +84,7 @@ export class RunnerlessContainer implements SimContainer {
   }
 
   hasLogged(): boolean {
-    return this.#block !== undefined && this.log.includes(this.#block);
+    return this.#block !== undefined && this.log.hasOneOf(new Set([this.#block]));
   }
 
   async #live(): Promise<void> {

@@ -8,6 +8,7 @@ import { decidedInTime, toldOfRestoration, toldOnce } from './decisions.ts';
 import { awaitedEnvironment, builtAlike, builtWhenNeeded, givenEnvironment } from './environments.ts';
 import { ownEpochs } from './epochs.ts';
 import type { Facts } from './facts.ts';
+import { followed, toldOfItsOwn } from './followers.ts';
 import { untouched } from './foreign.ts';
 import { expired, history, keptAWhile } from './garbage.ts';
 import { givenUpForSilence, givenUpForWork } from './given-up.ts';
@@ -105,6 +106,8 @@ const all: readonly MakeInvariant[] = [
   awaitedEnvironment,
   understood,
   protectedFirst,
+  toldOfItsOwn,
+  followed,
   consistent,
 ];
 
@@ -177,6 +180,12 @@ export function invariants(facts: Facts, limits: Limits): Observer & { settled()
     },
     packed(content, container) {
       for (const one of made) one.packed?.(content, container);
+    },
+    followerTold(follower, session, placed) {
+      for (const one of made) one.followerTold?.(follower, session, placed);
+    },
+    calmed() {
+      for (const one of made) one.calmed?.();
     },
     settled() {
       for (const one of made) one.settled?.();

@@ -10,6 +10,7 @@ import {
 import { LABEL_CLASS, LABEL_INCARNATION, LABEL_SESSION_UID, poolOfPod } from '../../../core/resources/names.ts';
 import { isTerminal } from '../../../core/resources/turn-phases.ts';
 import type { Change } from '../../../local/apiserver/store/versioned.ts';
+import { IMPOSTOR } from '../cluster/impostors.ts';
 import { runnerImage } from '../cluster/runner-image.ts';
 import type { ControllerCall } from '../observer.ts';
 import { CallTimes } from './call-times.ts';
@@ -58,8 +59,8 @@ export const namedOnce: MakeInvariant = (facts) => {
       if (verb === 'create' && resource === 'pods' && !error && isOfPool(name)) made.add(name);
     },
     committed({ storage, type, object }) {
-      const { name } = object.metadata;
-      if (storage === PODS && type === 'ADDED' && made.has(name))
+      const { name, labels } = object.metadata;
+      if (storage === PODS && type === 'ADDED' && made.has(name) && !labels?.[IMPOSTOR])
         facts.fail('named once', `pod ${name} has the name of an earlier pod`);
     },
   };

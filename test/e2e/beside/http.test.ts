@@ -1,27 +1,9 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
-import { type Any, apply, kubectl, makeNamespace } from '../support/cluster.ts';
+import { caller } from '../support/caller.ts';
+import { type Any, makeNamespace } from '../support/cluster.ts';
 import { type PortForward, portForward } from '../support/port-forward.ts';
-
-/** A service account that may do `role` in the namespace; resolves to a token for the API. */
-async function caller(namespace: string, name: string, role: 'view' | 'edit' | undefined, audience = 'berth') {
-  await apply({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { namespace, name } });
-  if (role) {
-    await apply({
-      apiVersion: 'rbac.authorization.k8s.io/v1',
-      kind: 'RoleBinding',
-      metadata: { namespace, name },
-      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: role },
-      subjects: [{ kind: 'ServiceAccount', namespace, name }],
-    });
-  }
-  // The API server hears of a binding by a watch of its own.
-  const mayList = ['auth', 'can-i', 'list', 'sessions.berth.dev', '-n', namespace];
-  const as = ['--as', `system:serviceaccount:${namespace}:${name}`];
-  if (role) await eventually(() => kubectl([...mayList, ...as]), { what: `${name} may ${role}` });
-  return (await kubectl(['create', 'token', name, '-n', namespace, '--audience', audience])).trim();
-}
 
 describe('the HTTP API', () => {
   let forward: PortForward;

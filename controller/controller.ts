@@ -195,9 +195,7 @@ export class Controller {
       ...(meter ? { meter } : {}),
       caches: this.#caches,
       store: new BlobStore({
-        onPut: ({ namespace, kind }, { name }, bytes) => {
-          if (kind !== 'State') this.#leading?.stored(`${namespace}/${name}`, bytes);
-        },
+        onPut: ({ namespace, kind }, { name }, bytes) => this.#leading?.stored(`${namespace}/${name}`, kind, bytes),
         api: boundedApi(leased, STORE_CALLS),
         clock,
         ceilingBytes: config.BERTH_STORE_CEILING_BYTES,

@@ -7,7 +7,7 @@ import type { StoredTurn } from '../core/resources/kinds.ts';
 import { API_GROUP_VERSION } from '../core/resources/names.ts';
 import { isTerminal } from '../core/resources/turn-phases.ts';
 import type { Clock, Logger, Random } from '../core/runtime.ts';
-import type { Store, StoreUsage } from '../core/store/store.ts';
+import type { Store, StoreKey, StoreUsage } from '../core/store/store.ts';
 import type { Effects } from './act/context.ts';
 import { logCommit } from './act/log-commit.ts';
 import { StatesAhead } from './act/states-ahead.ts';
@@ -18,6 +18,7 @@ import { Ledger } from './capacity/ledger.ts';
 import { Archives } from './environments/archives.ts';
 import { Environments } from './environments/environments.ts';
 import { Garbage } from './garbage/garbage.ts';
+import { yieldingStore } from './garbage/yielding-store.ts';
 import type { MasterKeys } from './link/keys.ts';
 import { Links } from './link/links.ts';
 import type { Inventory, Meter, ReconcileResult } from './meter.ts';
@@ -186,7 +187,7 @@ export class Leading {
       statuses,
       logCommit: (turn) => this.#logCommit(turn),
       caches,
-      store: options.store,
+      store: yieldingStore(options.store, (namespace, bytes) => this.#garbage.makeRoom(namespace, bytes)),
       archives: new Archives(),
       statesAhead: new StatesAhead(clock),
       links: this.#links,
@@ -336,9 +337,9 @@ export class Leading {
     return this.#options.store.usage(signal);
   }
 
-  /** An output, a log or artifacts of the session were stored. */
-  stored(key: string, bytes: number): void {
-    this.#garbage.stored(key, bytes);
+  /** Content of the session was stored. */
+  stored(key: string, kind: StoreKey['kind'], bytes: number): void {
+    this.#garbage.stored(key, kind, bytes);
   }
 
   /**

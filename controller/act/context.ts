@@ -36,7 +36,7 @@ export interface Effects {
   api: KubeApi;
   statuses: StatusWriter;
   caches: Caches;
-  store: Store;
+  store: Pick<Store, 'put' | 'get'>;
   archives: Archives;
   statesAhead: StatesAhead;
   links: Links;

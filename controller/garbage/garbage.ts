@@ -1,6 +1,8 @@
+import { onAbort } from '../../core/abort.ts';
 import { refOf } from '../../core/kube/cache.ts';
 import { WorkQueue } from '../../core/kube/queue.ts';
 import type { Random } from '../../core/runtime.ts';
+import type { StoreKey } from '../../core/store/store.ts';
 import type { Watches } from '../caches/watches.ts';
 import { maxQueuedTurns } from '../settings/queued-turns.ts';
 import { type HistoryLimits, retention } from '../settings/retention.ts';
@@ -8,6 +10,7 @@ import type { CachedSession } from '../world/world.ts';
 import type { GarbageTools } from './context.ts';
 import { CountedStates } from './counted-states.ts';
 import { dueIn, type HistorySize, mayBeOver } from './pace.ts';
+import { Rooms } from './rooms.ts';
 import { MIN_AGE_MS } from './stored.ts';
 import { sweepApprovals } from './sweep-approvals.ts';
 import { sweepOrphans } from './sweep-orphans.ts';
@@ -26,6 +29,12 @@ export interface GarbageOptions extends Omit<GarbageTools, 'removals'> {
 
 /** Queue key of the sweep of orphans; no session has this name. */
 const ORPHANS = '';
+/** Begins the queue key of a namespace whose room is short; the key of a session begins with its namespace. */
+const ROOM = '/';
+/** Minimum time between two looks for superseded states in a namespace that has used half of its share. */
+const PRESSED_MS = 3_000;
+/** Time after a state was stored in which it is counted. */
+const COUNTED_MS = 1_000;
 /** Time between the first sweeps of two sessions after a start. */
 const STARTING_PACE_MS = 200;
 
@@ -54,6 +63,9 @@ export class Garbage {
   readonly #states = new CountedStates();
   /** Session → bytes that were stored for its turns since its last sweep, without states. */
   readonly #stored = new Map<string, number>();
+  readonly #rooms = new Rooms();
+  /** Namespace → monotonic time of the last look for superseded states there. */
+  readonly #pressedAt = new Map<string, number>();
   /** Key of the last Approval that the sweep of approvals reached. */
   #approvalsAfter: string | undefined;
 
@@ -70,10 +82,12 @@ export class Garbage {
         const removals = AbortSignal.any([ending, stopped]);
         const tools = { ...options, removals };
         const signal = AbortSignal.any([removals, closing]);
+        if (key.startsWith(ROOM)) return this.#room(tools, key.slice(ROOM.length), signal);
         return key === ORPHANS ? this.#orphans(tools, signal) : this.#session(tools, key, signal);
       },
       backoff: { baseMs: 1_000, maxMs: 10 * 60_000 },
     });
+    onAbort(AbortSignal.any([ending, closing]), () => this.#rooms.end(new Error('the controller is stopping')));
   }
 
   start(): void {
@@ -88,9 +102,25 @@ export class Garbage {
     return { session: (key) => this.#later(key, this.#options.intervalMs) };
   }
 
-  /** Notes that an output, a log or artifacts of the session were stored. */
-  stored(key: string, bytes: number): void {
-    this.#stored.set(key, (this.#stored.get(key) ?? 0) + bytes);
+  /** Notes what was stored for a session. */
+  stored(key: string, kind: StoreKey['kind'], bytes: number): void {
+    if (kind !== 'State') this.#stored.set(key, (this.#stored.get(key) ?? 0) + bytes);
+    const { namespace } = refOf(key);
+    const { clock, store } = this.#options;
+    const used = store.roomOf(namespace);
+    if (!used || used.bytes * 2 < used.share) return;
+    const agoMs = clock.monotonic() - (this.#pressedAt.get(namespace) ?? Number.NEGATIVE_INFINITY);
+    this.#queue.addAfter(`${ROOM}${namespace}`, Math.max(COUNTED_MS, PRESSED_MS - agoMs));
+  }
+
+  /**
+   * Removes what may give way in the namespace: superseded states at once, else the oldest turns, for about `bytes` of the
+   * store. Resolves with whether there was any.
+   */
+  makeRoom(namespace: string, bytes: number): Promise<boolean> {
+    const made = this.#rooms.ask(namespace, bytes);
+    this.#queue.add(`${ROOM}${namespace}`);
+    return made;
   }
 
   /** Bytes of the ended turns that the last sweeps left. */
@@ -144,7 +174,8 @@ export class Garbage {
     const isKnown = before && !this.#hidesTurns(session) && !mayBeOver(before, countedBy(session), limitsBefore);
     const known = isKnown ? before : undefined;
     if (last && known && clock.monotonic() < Math.min(last.at + MIN_AGE_MS, last.againAt ?? Number.POSITIVE_INFINITY)) {
-      if (await sweepStates(tools, session, settled, signal)) this.#states.removed(key, settled);
+      const { isDone } = await sweepStates(tools, session, settled, signal);
+      if (isDone) this.#states.removed(key, settled);
       return this.#again(key, session);
     }
     const hasAny = countedBy(session) > 0 || session.status?.state;
@@ -177,6 +208,11 @@ export class Garbage {
       ...[this.#states.dueIn(key, now)].filter((ms) => ms !== undefined),
     ];
     return times.length === 0 ? undefined : Math.max(Math.min(...times), this.#jittered(this.#options.intervalMs));
+  }
+
+  async #room(tools: GarbageTools, namespace: string, signal: AbortSignal): Promise<undefined> {
+    this.#pressedAt.set(namespace, this.#options.clock.monotonic());
+    await this.#rooms.make(tools, namespace, signal);
   }
 
   async #orphans(tools: GarbageTools, signal: AbortSignal): Promise<number> {

@@ -1,4 +1,4 @@
-import { isConflict, isNotFound } from '../../core/kube/errors.ts';
+import { isNotFound } from '../../core/kube/errors.ts';
 import { eachPage } from '../../core/kube/pages.ts';
 import { sessions, turns } from '../../core/resources/kinds.ts';
 import { storeKey } from '../../core/resources/names.ts';
@@ -9,6 +9,7 @@ import { type GarbageTools, MAX_REMOVALS, surelyNow } from './context.ts';
 import { isLater, type StatePosition, type TurnFacts, turnFacts } from './facts.ts';
 import { overHistory } from './history.ts';
 import type { HistorySize } from './pace.ts';
+import { removeTurns } from './remove-turns.ts';
 import { isGarbage, MIN_AGE_MS } from './stored.ts';
 
 /** Turns per page; they come with their bodies, so pages are small. */
@@ -90,29 +91,6 @@ async function turnsOf({ api }: GarbageTools, session: CachedSession, signal: Ab
     }
   });
   return facts;
-}
-
-async function removeTurns(
-  { api, log, removals }: GarbageTools,
-  session: CachedSession,
-  over: TurnFacts[],
-  signal: AbortSignal,
-): Promise<Set<TurnFacts>> {
-  const { metadata } = session;
-  const namespace = metadata.namespace;
-  const removed = new Set<TurnFacts>();
-  for (const turn of over) {
-    signal.throwIfAborted();
-    const { name, uid, resourceVersion } = turn;
-    try {
-      await api.delete(turns, { namespace, name }, { uid, resourceVersion, signal: removals });
-      removed.add(turn);
-    } catch (error) {
-      if (!isNotFound(error) && !isConflict(error)) throw error;
-    }
-  }
-  if (removed.size > 0) log.info({ session: metadata.name, uid: metadata.uid, turns: removed.size }, 'history removed');
-  return removed;
 }
 
 interface Removable {

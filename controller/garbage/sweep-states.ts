@@ -7,24 +7,25 @@ import { isSuperseded } from './stored.ts';
 
 /**
  * Removes the stored states of a session that `settled` has superseded, without reading its turns: no turn that the
- * caches lack, because it is counted, needs a state that is not the session's. Resolves with whether none is left.
+ * caches lack, because it is counted, needs a state that is not the session's. Resolves with their number and whether none is
+ * left.
  */
 export async function sweepStates(
   { api, caches, store, log, removals }: GarbageTools,
   session: CachedSession,
   settled: StatePosition | undefined,
   signal: AbortSignal,
-): Promise<boolean> {
+): Promise<{ removed: number; isDone: boolean }> {
   const { namespace, name, uid } = session.metadata;
-  if (!settled) return false;
+  if (!settled) return { removed: 0, isDone: false };
   const stored = await store.list({ namespace, sessionUID: uid }, signal);
   const before = stored.filter((entry) => entry.kind === 'State' && isLater(settled, entry));
-  if (before.length === 0) return true;
+  if (before.length === 0) return { removed: 0, isDone: true };
   const live = await api.get(sessions, { namespace, name }, { signal }).catch((error) => {
     if (isNotFound(error)) return undefined;
     throw error;
   });
-  if (live?.metadata.uid !== uid || live.metadata.deletionTimestamp) return true;
+  if (live?.metadata.uid !== uid || live.metadata.deletionTimestamp) return { removed: 0, isDone: true };
   const uses = caches.turnsNaming(namespace, name).map(({ status }) => stateUse(status));
   const old = before.filter((entry) => isSuperseded(entry, live.status ?? {}, uses));
   for (const { sessionUID, incarnation, seq } of old.slice(0, MAX_REMOVALS)) {
@@ -32,5 +33,5 @@ export async function sweepStates(
     await store.delete({ namespace, sessionUID, incarnation, seq, kind: 'State' }, removals);
   }
   if (old.length > 0) log.info({ session: name, uid, blobs: old.length }, 'superseded states removed');
-  return old.length <= MAX_REMOVALS;
+  return { removed: Math.min(old.length, MAX_REMOVALS), isDone: old.length <= MAX_REMOVALS };
 }

@@ -205,7 +205,8 @@ export const reasons = {
   ArtifactsNotStored:
     'What the turn left in BERTH_OUTPUT_DIR could not be stored; the message says why. The output is kept.',
   OutputTooLarge: 'The output is larger than 8 MiB.',
-  StoreFull: 'The namespace has used its share of the store; the message has the bytes. Delete sessions or turns there.',
+  StoreFull:
+    'The namespace has used its share of the store; the message has the bytes. Delete sessions or turns there.',
   PodLost:
     'The pod went away while the turn ran; what the turn did is unknown. The session goes on from its last stored state. Give the turn again, or let spec.retry do it, if it may run twice.',
   OOMKilled:

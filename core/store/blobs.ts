@@ -8,6 +8,7 @@ import { blobLabels, entryOf, isSameContent, toBlobs } from './chunks.ts';
 import { inGroups } from './groups.ts';
 import { readStored } from './read.ts';
 import {
+  type NamespaceUsage,
   type Store,
   StoreConflictError,
   type StoredEntry,
@@ -46,11 +47,11 @@ export class BlobStore implements Store {
     this.#onPut = options.onPut ?? (() => {});
   }
 
-  async put(key: StoreKey, data: Buffer, owner: StoreOwner, signal: AbortSignal): Promise<void> {
+  async put(key: StoreKey, data: Buffer, owner: StoreOwner, signal: AbortSignal, withinShare = false): Promise<void> {
     let parts = await toBlobs(key, data, owner);
     let ended: () => void;
     try {
-      ended = await this.#ceiling.reserve(key, sizeOf(parts), signal);
+      ended = await this.#ceiling.reserve(key, sizeOf(parts), signal, withinShare);
     } catch (error) {
       if (!(error instanceof StoreFullError)) throw error;
       // Parts of an earlier attempt need no more room.
@@ -58,7 +59,7 @@ export class BlobStore implements Store {
       parts = parts.filter((_, index) => missing[index]);
       // The store may hold more than the ceiling allows, for example after the ceiling was lowered.
       if (parts.length === 0) return;
-      ended = await this.#ceiling.reserve(key, sizeOf(parts), signal);
+      ended = await this.#ceiling.reserve(key, sizeOf(parts), signal, withinShare);
     }
     try {
       await inGroups(parts, (blob) => this.#create(blob, signal));
@@ -105,6 +106,14 @@ export class BlobStore implements Store {
   async usage(signal: AbortSignal): Promise<StoreUsage> {
     const bytes = await this.#ceiling.count(signal);
     return { bytes, ceiling: this.#ceilingBytes, largest: this.#ceiling.largest(NAMED) };
+  }
+
+  roomOf(namespace: string): NamespaceUsage | undefined {
+    return this.#ceiling.roomOf(namespace);
+  }
+
+  recount(signal: AbortSignal): Promise<void> {
+    return this.#ceiling.recount(signal);
   }
 
   async #create(blob: Blob, signal: AbortSignal): Promise<void> {

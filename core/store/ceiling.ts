@@ -70,12 +70,13 @@ export class Ceiling {
 
   /**
    * Reserves `bytes` more, or rejects with a StoreFullError after a new count. The caller calls the returned function
-   * when the write has ended, with or without success.
+   * when the write has ended, with or without success. `withinShare`: see `Store.put`.
    */
-  async reserve(key: StoreKey, bytes: number, signal: AbortSignal): Promise<() => void> {
+  async reserve(key: StoreKey, bytes: number, signal: AbortSignal, withinShare = false): Promise<() => void> {
+    const replaced = withinShare ? 0 : undefined;
     await this.count(signal);
-    if (!this.#fits(key, bytes)) await this.#recount(signal);
-    if (!this.#fits(key, bytes)) throw new StoreFullError(bytes, key.namespace, this.usageOf(key.namespace));
+    if (!this.#fits(key, bytes, replaced)) await this.#recount(signal);
+    if (!this.#fits(key, bytes, replaced)) throw new StoreFullError(bytes, key.namespace, this.usageOf(key.namespace));
     const { namespace, sessionUID } = key;
     const kind = key.kind === 'State' ? 'states' : 'history';
     this.#beingWritten.add(namespace, kind, bytes);
@@ -92,6 +93,11 @@ export class Ceiling {
     const bytes = holding.states + holding.history;
     const others = this.#bytes - bytes;
     return { namespace, bytes, holding, others, share: Math.floor(shareOf(this.#rule, others)) };
+  }
+
+  /** Returns the same; undefined before the first count. */
+  roomOf(namespace: string): NamespaceUsage | undefined {
+    return this.#listedAt === -Infinity ? undefined : this.usageOf(namespace);
   }
 
   /** Returns the namespaces that hold the most, with at most `most` of them. */
@@ -115,12 +121,13 @@ export class Ceiling {
     return fitsShare(this.#rule, holding, others, wanted);
   }
 
-  #fits({ namespace, sessionUID, kind }: StoreKey, bytes: number): boolean {
+  #fits(
+    { namespace, sessionUID, kind }: StoreKey,
+    bytes: number,
+    replaced = this.#listed.states.bytesOf(sessionUID),
+  ): boolean {
     const { holding, others } = this.usageOf(namespace);
-    const wanted: Wanted =
-      kind === 'State'
-        ? { as: 'State', bytes, replaced: this.#listed.states.bytesOf(sessionUID) }
-        : { as: 'History', bytes };
+    const wanted: Wanted = kind === 'State' ? { as: 'State', bytes, replaced } : { as: 'History', bytes };
     return fitsShare(this.#rule, holding, others, wanted);
   }
 

@@ -28,9 +28,10 @@ export interface StoreOwner {
 export interface Store {
   /**
    * Stores the data; durable when it resolves. Repeating a put succeeds without effect, and completes a put that failed
-   * half-way. Rejects with a StoreFullError, a StoreConflictError or the error of the store's backend.
+   * half-way. Rejects with a StoreFullError, a StoreConflictError or the error of the store's backend. `withinShare`: refuses
+   * also a state that exceeds the share of its namespace only until the state that it replaces is removed.
    */
-  put(key: StoreKey, data: Buffer, owner: StoreOwner, signal: AbortSignal): Promise<void>;
+  put(key: StoreKey, data: Buffer, owner: StoreOwner, signal: AbortSignal, withinShare?: boolean): Promise<void>;
   /**
    * Returns the bytes as they were put, checked against their digest. Rejects with StoreMissingError or
    * StoreCorruptError. `bytes`: about how many they are, where that is known, to read them in fewer steps.
@@ -42,6 +43,10 @@ export interface Store {
   list(scope: { namespace?: string; sessionUID?: string }, signal: AbortSignal): Promise<StoredEntry[]>;
   /** Returns the bytes that the whole store holds, the ceiling and the largest namespaces; up to a minute old. */
   usage(signal: AbortSignal): Promise<StoreUsage>;
+  /** Returns what a namespace holds and may hold, by the last count and the writes since; undefined before the first. */
+  roomOf(namespace: string): NamespaceUsage | undefined;
+  /** Counts anew, so that what was removed counts no more. */
+  recount(signal: AbortSignal): Promise<void>;
 }
 
 export interface StoreUsage {
@@ -65,12 +70,14 @@ export interface NamespaceUsage {
 
 export class StoreFullError extends Error {
   readonly code = 'StoreFull';
+  readonly wanted: number;
   /** `wanted`: bytes that the namespace was to store. */
   constructor(wanted: number, namespace: string, { bytes, share }: Pick<NamespaceUsage, 'bytes' | 'share'>) {
     super(
       `Namespace "${namespace}" has no room in the store for ${wanted} bytes: it holds ${bytes}, and its share is ${share}. Delete its sessions or turns that are no longer needed, or raise controller.storeCeilingBytes.`,
     );
     this.name = 'StoreFullError';
+    this.wanted = wanted;
   }
 }
 

@@ -34,6 +34,8 @@ export interface QuietWorldOptions {
   sessionPools?: () => boolean;
   /** Namespaces that the controller serves; absent: all. */
   namespaces?: readonly string[];
+  /** Bytes of the store; absent: more than any test needs. */
+  storeCeilingBytes?: number;
 }
 
 /**
@@ -65,6 +67,7 @@ export class QuietWorld {
     maxRunning,
     sessionPools = () => false,
     namespaces,
+    storeCeilingBytes = 100_000_000,
   }: QuietWorldOptions = {}) {
     const dice = new Dice(1, 'quiet');
     const trace: Trace = new Trace({ time: () => this.#scheduler.now });
@@ -117,7 +120,7 @@ export class QuietWorld {
         namespace: 'berth',
         keys: 'berth-master-key',
         maxRunning,
-        storeCeilingBytes: 100_000_000,
+        storeCeilingBytes,
         attachLingerSeconds: 60,
         attachesPerNode: 16,
         workers: 32,

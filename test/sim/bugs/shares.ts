@@ -31,4 +31,22 @@ export const shareBugs: readonly Bug[] = [
       },
     ],
   },
+  {
+    name: 'a turn gives way to others before it is counted',
+    caughtBy: ['history', 'consistent', 'settles'],
+    within: 200,
+    focus: { ...focus, storeCeilingBytes: 60_000, rates: { slow: 0.3 } },
+    edits: [
+      {
+        file: 'controller/garbage/make-room.ts',
+        find: '  return turn.index <= (status.lastTurn?.index ?? 0) && !isLater(turn.state, status.state);',
+        replace: '  return turn.index < Infinity || !isLater(turn.state, status.state);',
+      },
+      {
+        file: 'controller/garbage/make-room.ts',
+        find: 'index !== last && refs.length > 0',
+        replace: 'index !== last + 1 && refs.length > 0',
+      },
+    ],
+  },
 ];

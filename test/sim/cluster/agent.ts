@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { digestOf } from '../../../core/artifacts/packed.ts';
 import type { Decided } from '../../../core/frames/messages.ts';
 import { MAX_METADATA_BYTES } from '../../../core/resources/limits.ts';
@@ -216,7 +217,7 @@ class Agent {
     const output = this.#options.output();
     for (const [number, bytes] of output ? (this.#plan.leaves ?? []).entries() : []) {
       const name = `${this.#run.decision ?? 'first'}/${number}`;
-      const content = Buffer.from(`${number} of ${this.#name}`.padEnd(bytes, '.'));
+      const content = incompressible(`${number} of ${this.#name}`, bytes);
       output?.write(name, content);
       this.#run.left.set(name, digestOf(content));
     }
@@ -287,4 +288,11 @@ function aborted(signal: AbortSignal): Promise<undefined> {
     if (signal.aborted) resolve(undefined);
     else signal.addEventListener('abort', () => resolve(undefined), { once: true });
   });
+}
+
+/** Text with bytes behind it that compression makes no smaller, so that the store holds as many. */
+function incompressible(text: string, bytes: number): Buffer {
+  const blocks = [Buffer.from(text)];
+  for (let at = text.length; at < bytes; at += 32) blocks.push(createHash('sha256').update(`${text} ${at}`).digest());
+  return Buffer.concat(blocks).subarray(0, Math.max(bytes, text.length));
 }

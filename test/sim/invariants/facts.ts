@@ -233,6 +233,11 @@ export class Facts {
     return this.server.list(turns).filter((turn) => ownerOf(turn) === sessionUID);
   }
 
+  /** Reports whether the store is never full. */
+  get hasRoom(): boolean {
+    return this.where.storeCeilingBytes >= ROOM_BYTES;
+  }
+
   /**
    * Reports whether the controller of the last call may have been unable to store large data since that virtual time,
    * because the store was full, failed or answered late.
@@ -241,7 +246,7 @@ export class Facts {
     const isSlow = [...this.#storing].some(
       ([{ process }, sentAt]) => process === this.#called?.call.process && this.kubelets.now - sentAt > SLOW_MS,
     );
-    return this.where.storeCeilingBytes < ROOM_BYTES || this.#storeFailedAt >= since || isSlow;
+    return !this.hasRoom || this.#storeFailedAt >= since || isSlow;
   }
 
   /** Returns the bytes that are stored under a store key now, or the problem why they cannot be read. */

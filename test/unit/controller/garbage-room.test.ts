@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'vitest';
+import { blobs, type StoredSession, turns } from '../../../core/resources/kinds.ts';
+import { isTerminal } from '../../../core/resources/turn-phases.ts';
+import { QuietWorld } from '../../support/quiet-world.ts';
+
+const SECOND = 1_000;
+const HALF = 130_000;
+
+/** A controller whose store has 260,000 bytes, half of them for the one namespace that stores anything. */
+async function world(options: { garbageSeconds?: number } = {}): Promise<QuietWorld> {
+  const made = new QuietWorld({ garbageSeconds: 600, storeCeilingBytes: 2 * HALF, ...options });
+  await made.start();
+  return made;
+}
+
+const bytesIn = (made: QuietWorld) =>
+  made.server.list(blobs).reduce((sum, { spec }) => sum + (spec as { data: string }).data.length, 0);
+const kinds = (made: QuietWorld) => made.server.list(blobs).map(({ spec }) => (spec as { kind: string }).kind);
+const session = (made: QuietWorld, name: string) => made.session(name, { timeouts: { idle: '24h' } });
+
+async function turn(made: QuietWorld, of: StoredSession, name: string, more: object): Promise<string | undefined> {
+  const { status } = await made.turn(of, name, { ms: 10, output: 1, ...more });
+  return isTerminal(status?.phase) ? (status?.error?.code ?? status?.phase) : undefined;
+}
+
+describe('a namespace that has used its share', () => {
+  test('loses superseded states at once, so that a busy session stores every state and holds few', async () => {
+    const made = await world();
+    const busy = await session(made, 'busy');
+    let most = 0;
+    for (let at = 1; at <= 40; at++) {
+      assert.equal(await turn(made, busy, `t-${at}`, { state: 15_000 }), 'Succeeded');
+      most = Math.max(most, bytesIn(made));
+    }
+    assert.ok(most < HALF, `${most} bytes at most`);
+    await made.pass(10 * SECOND);
+    assert.ok(bytesIn(made) < HALF / 2 + 25_000, `${bytesIn(made)} bytes at rest`);
+  });
+
+  test('gives up its oldest history for a state, and never the last turn of a session', async () => {
+    const made = await world();
+    const [lone, quiet, writer] = [
+      await session(made, 'lone'),
+      await session(made, 'quiet'),
+      await session(made, 'writer'),
+    ];
+    assert.equal(await turn(made, lone, 'lone-1', { leaves: [17_000] }), 'Succeeded');
+    await made.pass(5 * SECOND);
+    for (let at = 1; at <= 3; at++) assert.equal(await turn(made, quiet, `q-${at}`, { leaves: [17_000] }), 'Succeeded');
+    await made.pass(5 * SECOND);
+    assert.deepEqual(kinds(made), Array(4).fill('Artifacts'));
+    const growing = [await session(made, 'g1'), await session(made, 'g2'), writer];
+    for (const each of growing)
+      assert.equal(await turn(made, each, `of-${each.metadata.name}`, { state: 20_000 }), 'Succeeded');
+    const kept = made.server.list(turns).map(({ metadata }) => metadata.name);
+    assert.ok(!kept.includes('q-1') && kept.includes('lone-1') && kept.includes('q-3'), kept.join());
+    assert.equal(kinds(made).filter((kind) => kind === 'State').length, 3);
+  });
+
+  test('is refused a state only once nothing may give way', async () => {
+    const made = await world();
+    const full: string[] = [];
+    for (let at = 1; at <= 5; at++) {
+      const each = await session(made, `s-${at}`);
+      full.push((await turn(made, each, `t-${at}`, { state: 22_000 })) ?? '');
+    }
+    assert.deepEqual(full, ['Succeeded', 'Succeeded', 'Succeeded', 'Succeeded', 'StateNotStored']);
+    assert.ok(bytesIn(made) <= HALF);
+  });
+});
+
+test('a namespace with room keeps superseded states for their minute', async () => {
+  const made = await world({ garbageSeconds: 10 });
+  const one = await session(made, 'one');
+  for (const name of ['a', 'b']) await turn(made, one, name, { state: 10_000 });
+  await made.pass(40 * SECOND);
+  assert.equal(kinds(made).length, 2);
+});

@@ -1,4 +1,5 @@
-import { type Bind, ENVIRONMENT_PROTOCOL, FILES_PROTOCOL, understand } from '../../core/frames/messages.ts';
+import { takes } from '../../core/frames/catalogue.ts';
+import { type Bind, understand } from '../../core/frames/messages.ts';
 import { stateKey } from '../../core/frames/seal.ts';
 import type { ConfigMap } from '../../core/kube/builtin.ts';
 import { isNotFound } from '../../core/kube/errors.ts';
@@ -44,13 +45,13 @@ export async function bindRunner(context: ReconcileContext, settings: Effective)
     learn(memory, { fact: 'StartProblem', problem: { reason: 'ProtocolUnsupported', message } });
     return;
   }
-  if (settings.files.length > 0 && protocol < FILES_PROTOCOL) {
-    const message = `The runner in image "${settings.image}" speaks protocol ${protocol}, which has no agent.files; use the image of this release.`;
-    learn(memory, { fact: 'StartProblem', problem: { reason: 'ProtocolUnsupported', message } });
-    return;
-  }
-  if ((session.status?.environment || settings.builds) && protocol < ENVIRONMENT_PROTOCOL) {
-    const message = `The runner in image "${settings.image}" speaks protocol ${protocol}, which has no environments; use the image of this release.`;
+  const needed = [
+    { control: 'files', isNeeded: settings.files.length > 0, what: 'agent.files' },
+    { control: 'environment', isNeeded: session.status?.environment || settings.builds, what: 'environments' },
+  ] as const;
+  const lacking = needed.find(({ control, isNeeded }) => isNeeded && !takes(protocol, control));
+  if (lacking) {
+    const message = `The runner in image "${settings.image}" speaks protocol ${protocol}, which has no ${lacking.what}; use the image of this release.`;
     learn(memory, { fact: 'StartProblem', problem: { reason: 'ProtocolUnsupported', message } });
     return;
   }

@@ -1,5 +1,6 @@
 /** Decoder of the runner's stdin: bytes come in, in any pieces; control messages go out, each at most once. */
 import { Assembly } from './assembly.ts';
+import { CONTROLS } from './catalogue.ts';
 import type { Position } from './encode.ts';
 import { LineSplitter } from './lines.ts';
 import { type Control, type ControlKind, MAX_MESSAGE_BYTES } from './messages.ts';
@@ -16,23 +17,6 @@ import {
 
 /** Limit of a bind message. A bind holds at most the content of two Kubernetes objects, the Session and its class. */
 const MAX_BIND_BYTES = 4 * 1024 * 1024;
-
-const KINDS: Record<ControlKind, true> = {
-  bind: true,
-  restore: true,
-  files: true,
-  environment: true,
-  turn: true,
-  approval: true,
-  cancel: true,
-  ack: true,
-  resend: true,
-  snapshot: true,
-  suspend: true,
-  resume: true,
-  ping: true,
-  shutdown: true,
-};
 
 export type ControlEvent =
   /** Answer `ready`. */
@@ -190,7 +174,7 @@ export class ControlDecoder {
       return true;
     }
     const unpacked = unpackMessage(whole);
-    if (unpacked && Object.hasOwn(KINDS, kind)) {
+    if (unpacked && Object.hasOwn(CONTROLS, kind)) {
       const control = {
         epoch,
         n,

@@ -1,11 +1,15 @@
 /**
  * Messages of the pod boundary: frames up (runner → controller, on stdout) and control lines down (controller → runner,
- * on stdin). This file holds types only, because the runner must start without loading a schema library. The controller
- * checks the messages of a pod with `core/frames/validate.ts`.
+ * on stdin). The runner must start without loading a schema library, so this file has the types of the frames and not their
+ * schemas, with which the controller checks what a pod sends (`validate.ts`). `catalogue.ts` lists all messages.
  */
 
-import type { LeftOut, PackedFile } from '../artifacts/packed.ts';
 import type { Heuristics } from '../text/hidden.ts';
+import type { ControlKind, FrameKind } from './catalogue.ts';
+import type { FrameMessages } from './schemas.ts';
+
+export type { ControlKind, FrameKind } from './catalogue.ts';
+export type { FrameMessages, Question, TurnError, Usage } from './schemas.ts';
 
 /**
  * Protocol version, raised when an older peer could misread a message. Controller and runner support a difference of
@@ -14,10 +18,6 @@ import type { Heuristics } from '../text/hidden.ts';
 export const PROTOCOL_VERSION = 3;
 /** Reports whether peers that speak these versions understand each other. */
 export const understand = (one: number, other: number): boolean => Math.abs(one - other) <= 1;
-/** First protocol version whose runners take the agent's files. */
-export const FILES_PROTOCOL = 2;
-/** First protocol version with Python environments and builds. */
-export const ENVIRONMENT_PROTOCOL = 3;
 /** First protocol version whose controllers read the text of a `log` from its binary part. */
 export const PACKED_LOG_PROTOCOL = 3;
 
@@ -26,251 +26,18 @@ export const MAX_MESSAGE_BYTES = 65 * 1024 * 1024;
 
 // ---------------------------------------------------------------------------------------------------------------- up
 
-/** Clear answer to an empty line, outside the sequence (seq 0). It alone must not cause any action. */
-export interface Ready {
-  /** Random hex string per start of the runner process; the salt of the frame keys. */
-  boot: string;
-  protocol: number;
-  runnerVersion: string;
-  podUID: string;
-  /** UID of the session that the runner is bound to; absent while unbound. */
-  session?: string;
-  incarnation?: number;
-  /** Highest sequence number assigned so far; 0 if none. */
-  lastSeq: number;
-  /** Highest leadership epoch obeyed so far, 0 if none. */
-  epoch: number;
-  /** Proof of this epoch, as its leader gave it; absent when it gave none. */
-  proof?: string;
-}
-
-export interface Bound {
-  runnerVersion: string;
-  protocol: number;
-  /** Means of finding and killing descendants: the keeper, or process groups where no keeper is available. */
-  containment: 'Keeper' | 'ProcessGroup';
-  /**
-   * True if the runner's own memory is closed to its agent and, as PID 1, no signal but SIGTERM, SIGINT and SIGHUP ends it;
-   * false on a laptop.
-   */
-  hardened: boolean;
-  /**
-   * Variables of `agent.env` and paths of `agent.secretFiles` whose secret is too short to be hidden in outputs.
-   * Absent: none.
-   */
-  shortSecrets?: { env: string[]; files: string[] };
-}
-
-export interface Started {
-  turn: string;
-  attempt: number;
-  /** RFC 3339 with milliseconds, by the runner's clock. */
-  at: string;
-  pid: number;
-}
-
-/** Resources that a turn used. A field that was not measured is absent. */
-export interface Usage {
-  /** Running time in milliseconds, without the time spent waiting for a decision. */
-  wallMs: number;
-  cpuSeconds?: number;
-  /** Highest memory use of all processes together that was observed. */
-  peakMemoryBytes?: number;
-  /** Highest number of processes at once that was observed. */
-  processes?: number;
-}
-
-/**
- * Readable text of a turn after redaction. Sent before the turn's result. A controller of `PACKED_LOG_PROTOCOL` or later
- * gets the text in the binary part, compressed: core/frames/log-text.ts.
- */
-export interface Log {
-  turn: string;
-  attempt: number;
-  /** The last 1 MiB of the text. */
-  text: string;
-  /** Length of the whole text, by which a reader knows how much is missing. */
-  bytes: number;
-  truncated: boolean;
-}
-
-/** The packed, sealed state directory: this message holds its facts, and the binary part holds the sealed bytes. */
-interface State {
-  /** Absent for the answer to `snapshot`. */
-  turn?: string;
-  /** sha256 of the plain archive, hex. */
-  digest: string;
-  keyId: string;
-  /** Bytes of the plain archive. */
-  bytes: number;
-}
-
-/**
- * The files that a turn left in BERTH_OUTPUT_DIR, after redaction. Their contents, one after the other and compressed, are
- * the binary part: core/artifacts/packed.ts. Sent before the turn's result.
- */
-export interface Artifacts {
-  turn: string;
-  attempt: number;
-  files: PackedFile[];
-  /** Absent: nothing was left out. */
-  leftOut?: LeftOut;
-}
-
-export type Outcome = 'Succeeded' | 'Failed' | 'Cancelled' | 'TimedOut';
-
-export interface TurnError {
-  /** A reason of `core/resources/reasons.ts`. */
-  code: string;
-  message: string;
-}
-
-export interface Result {
-  turn: string;
-  attempt: number;
-  outcome: Outcome;
-  /** JSON value of any type; absent when there is no output. */
-  output?: unknown;
-  error?: TurnError;
-  exitCode?: number;
-  signal?: string;
-  metadata?: Record<string, unknown>;
-  turnCount?: number;
-  /** Number of values hidden in what the turn returned: output, metadata, events and questions. Absent: none. */
-  redactions?: number;
-  /** RFC 3339 with milliseconds, by the runner's clock. */
-  startedAt: string;
-  finishedAt: string;
-  /**
-   * The state frame that belongs to this result. `Unchanged`: nothing changed since the last state that is acknowledged or
-   * restored.
-   */
-  state: { seq: number; digest: string } | 'Unchanged';
-  /** Number of the log frame that belongs to this result; absent when the turn wrote nothing. */
-  logSeq?: number;
-  /** Number of the frame with its artifacts; absent when the turn left nothing in BERTH_OUTPUT_DIR. */
-  artifactsSeq?: number;
-  usage?: Usage;
-  /** Processes that the agent left running in the background. */
-  leftRunning: { pid: number; command: string }[];
-}
-
-/** Question of an agent to a person; strings are redacted. */
-export interface Question {
-  /** Text of at most 4 KiB. */
-  prompt: string;
-  /** JSON value of at most 16 KiB. */
-  payload?: unknown;
-  /**
-   * Number of hidden values in the question. In a frame: in everything that the turn has returned so far. Absent: none.
-   */
-  redactions?: number;
-}
-
-/** Frame of a turn that waits for a decision. Its state and log are as in a result. */
-interface ApprovalRequest extends Question {
-  turn: string;
-  attempt: number;
-  /** Random id, assigned once: a repeated frame has the same id. */
-  id: string;
-  /** Alive: the agent's process waits for the decision. Ended: a new process gets the decision in its request. */
-  process: 'Ended' | 'Alive';
-  /** RFC 3339 with milliseconds, by the runner's clock. */
-  at: string;
-  startedAt: string;
-  /** Running time of the turn so far, without the time spent waiting, milliseconds. */
-  ranMs: number;
-  state: { seq: number; digest: string } | 'Unchanged';
-  logSeq?: number;
-}
-
-/** Event that an agent reports while it works. Runners before protocol 3 send it; later ones only print it. */
-interface AgentEvent {
-  turn: string;
-  attempt: number;
-  /** RFC 3339 with milliseconds, by the runner's clock. */
-  at: string;
-  /** Redacted JSON value of any type. */
-  event: unknown;
-}
-
-export interface Pong {
-  /** The `n` of the ping answered. */
-  n: number;
-  incarnation: number;
-  turn?: {
-    uid: string;
-    attempt: number;
-    phase: 'Running' | 'Collecting' | 'Finished';
-    startedAt?: string;
-    /** Milliseconds since the turn's start by the monotonic clock, which setting a clock does not change. */
-    runningMs?: number;
-    /** Id of the last approval request whose decision the agent was told. */
-    told?: string;
-    /** Usage of the turn so far. */
-    usage?: Usage;
-  };
-  /**
-   * Milliseconds since the last output or end of a turn, by the monotonic clock, which setting a clock does not change.
-   */
-  idleMs: number;
-  suspended: boolean;
-}
-
-/** The frames from..to are no longer held; moves the cursor like a frame. `counts` leaves artifacts out. */
-export interface Dropped {
-  from: number;
-  to: number;
-  counts: Partial<Record<FrameKind, number>>;
-}
-
-export interface Refused {
-  n: number;
-  code: RefusalCode;
-  message: string;
-}
-
-export type RefusalCode =
-  | 'NotBound'
-  | 'AlreadyBound'
-  | 'NotRestored'
-  | 'Busy'
-  | 'Suspended'
-  | 'AlreadyDone'
-  | 'StaleEpoch'
-  | 'UnknownTurn'
-  | 'UnknownRequest'
-  | 'Malformed'
-  | 'RestoreFailed'
-  | 'FilesFailed'
-  | 'EnvironmentFailed'
-  | 'EnvironmentMismatch'
-  | 'SnapshotFailed';
-
-export interface Bye {
-  reason: 'Shutdown' | 'Signal' | 'Fault';
-  message: string;
-}
-
-export interface FrameMessages {
-  ready: Ready;
-  bound: Bound;
-  started: Started;
-  log: Log;
-  state: State;
-  artifacts: Artifacts;
-  result: Result;
-  approval: ApprovalRequest;
-  event: AgentEvent;
-  pong: Pong;
-  dropped: Dropped;
-  refused: Refused;
-  bye: Bye;
-}
-export type FrameKind = keyof FrameMessages;
-
-/** Frames that the runner keeps until they are acknowledged. Other frames live in a 1 MiB ring. */
-export const DURABLE_KINDS: readonly FrameKind[] = ['log', 'result', 'state', 'artifacts', 'approval', 'bye'];
+export type Ready = FrameMessages['ready'];
+export type Bound = FrameMessages['bound'];
+export type Started = FrameMessages['started'];
+export type Log = FrameMessages['log'];
+export type Artifacts = FrameMessages['artifacts'];
+export type Result = FrameMessages['result'];
+export type Outcome = Result['outcome'];
+export type Pong = FrameMessages['pong'];
+export type Dropped = FrameMessages['dropped'];
+export type Refused = FrameMessages['refused'];
+export type RefusalCode = Refused['code'];
+export type Bye = FrameMessages['bye'];
 
 export type Frame = { [K in FrameKind]: FrameOf<K> }[FrameKind];
 export interface FrameOf<K extends FrameKind> {
@@ -458,7 +225,8 @@ export interface CancelTurn {
   reason?: 'LifetimeExceeded';
 }
 
-export interface ControlMessages {
+/** Fields of each control line of the catalogue. */
+export interface ControlMessages extends Record<ControlKind, object> {
   bind: Bind;
   restore: Restore;
   files: AgentFiles;
@@ -475,7 +243,6 @@ export interface ControlMessages {
   ping: Record<string, never>;
   shutdown: { graceMs: number };
 }
-export type ControlKind = keyof ControlMessages;
 
 export type Control = { [K in ControlKind]: ControlOf<K> }[ControlKind];
 interface ControlOf<K extends ControlKind> {

@@ -1,6 +1,7 @@
 /** Numbers the runner's outgoing frames and holds those that may have to be sent again. */
+import { FRAMES, type FrameKind } from './catalogue.ts';
 import { type Channel, frameText } from './encode.ts';
-import { DURABLE_KINDS, type FrameKind, type FrameMessages, MAX_MESSAGE_BYTES } from './messages.ts';
+import { type FrameMessages, MAX_MESSAGE_BYTES } from './messages.ts';
 import { ReleasedRanges } from './released.ts';
 import { FrameError, packMessage } from './wire.ts';
 
@@ -75,7 +76,7 @@ export class FrameSender {
    */
   send<K extends SentKind>(kind: K, message: FrameMessages[K], binary?: Buffer): number {
     const held = { kind, packed: packMessage(message, binary) };
-    if (DURABLE_KINDS.includes(kind)) {
+    if (FRAMES[kind].kept) {
       const size = this.#durableSize + sizeOf(held);
       if (size > this.#maxDurableBytes) {
         const text = `${size} bytes would wait for acknowledgement; at most ${this.#maxDurableBytes} are held`;

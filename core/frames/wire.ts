@@ -1,5 +1,6 @@
 /** Format of messages and headers in both directions. The README in this folder describes it. */
 import { parseExact } from '../json.ts';
+import { MAX_PROOF_CHARS } from './catalogue.ts';
 import { type FrameKind, MAX_MESSAGE_BYTES } from './messages.ts';
 
 const FRAME_VERSION = 1;
@@ -17,9 +18,6 @@ export const PART_BYTES = (MAX_BODY_CHARS / 4) * 3 - SEAL_BYTES;
 export const MAX_HEADER_BYTES = 1024;
 /** The longest line of the format, either direction. */
 export const MAX_LINE_BYTES = MAX_HEADER_BYTES + 1 + MAX_BODY_CHARS;
-
-/** Longest proof of an epoch, characters. */
-export const MAX_PROOF_CHARS = 64;
 
 /** A message that cannot be sent. */
 export class FrameError extends Error {

@@ -10,7 +10,8 @@ import { environmentOf, mayBecomeReady } from '../../../controller/settings/envi
 import { filesDigest } from '../../../controller/world/agent-files.ts';
 import type { LinkView } from '../../../controller/world/link-view.ts';
 import type { CachedSession, World } from '../../../controller/world/world.ts';
-import { type Bind, ENVIRONMENT_PROTOCOL, PROTOCOL_VERSION } from '../../../core/frames/messages.ts';
+import { CONTROLS } from '../../../core/frames/catalogue.ts';
+import { type Bind, PROTOCOL_VERSION } from '../../../core/frames/messages.ts';
 import type { ConfigMap } from '../../../core/kube/builtin.ts';
 import { ApiError } from '../../../core/kube/errors.ts';
 import type { Resource } from '../../../core/kube/types.ts';
@@ -223,7 +224,7 @@ describe('bind with files of an agent', () => {
 });
 
 test('a runner of the protocol before takes no environment and builds none', async () => {
-  const before = { protocol: ENVIRONMENT_PROTOCOL - 1 };
+  const before = { protocol: CONTROLS.environment.since - 1 };
   const archive = { session: 'env-1', sessionUID: 'b', digest: 'd', keyId: 'k', bytes: 1, incarnation: 1, seq: 1 };
   const environment = { name: 'tools', hash: 'h', archive: { ...archive, inline: 'QUJD' } };
   for (const change of [{ status: { environment } as never }, { spec: { build: 'Environment' } as never }]) {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { describe, test } from 'vitest';
+import { FRAMES, type FrameKind } from '../../../core/frames/catalogue.ts';
 import { FrameDecoder, type FrameEvent } from '../../../core/frames/decode.ts';
-import type { FrameKind } from '../../../core/frames/messages.ts';
-import { DURABLE_KINDS } from '../../../core/frames/messages.ts';
+
 import { ReleasedRanges } from '../../../core/frames/released.ts';
 import { FrameSender } from '../../../core/frames/sender.ts';
 import { validateFrame } from '../../../core/frames/validate.ts';
@@ -203,7 +203,7 @@ describe('frames, sent', () => {
             wanted.filter((frame) => seqs.has(frame.seq)),
           );
           const lost = wanted.filter((frame) => !seqs.has(frame.seq));
-          assert.ok(lost.every((frame) => !DURABLE_KINDS.includes(frame.kind)));
+          assert.ok(lost.every((frame) => !FRAMES[frame.kind].kept));
           const told = events.flatMap((event) => (event.type === 'dropped' ? [event.dropped] : []));
           for (const { seq } of lost) assert.ok(told.some(({ from, to }) => from <= seq && seq <= to));
         },

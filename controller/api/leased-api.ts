@@ -19,6 +19,8 @@ export function leasedApi(api: KubeApi, leftMs: () => number): KubeApi {
     watch: (resource, options) => api.watch(resource, options),
     podLog: (ref, options) => api.podLog(ref, options),
     attach: async (ref, options) => {
+      // The first write to it would fail, and have it opened again at once.
+      if (leftMs() <= 0) throw new NotLeadingError();
       const stream = await api.attach(ref, options);
       const write = async (data: Buffer | string) => {
         if (leftMs() <= 0) throw new NotLeadingError();

@@ -67,6 +67,12 @@ export function showWait(draft: Draft, status: SessionStatus): void {
     const begins = isGiven(write);
     // A turn that its runner is about to get waits for nothing any more.
     if (begins && (wait.passes || !isRunnerless(draft))) return;
+    // It waited as the first before, and another that came before it since ends now.
+    const isAsBefore = !begins && turn === first && turn.status.index === index && isShown(turn, wait);
+    if (isAsBefore) {
+      actions.splice(actions.indexOf(write), 1);
+      return;
+    }
     const given = () => unstarted({ ...turn, status: write.status }, wait.reason, world.now, wait.message);
     actions[actions.indexOf(write)] = { ...write, status: begins ? given() : shown };
     return;

@@ -28,6 +28,20 @@ test('a leader whose lease is over tells a pod nothing more, though it is still 
   assert.deepEqual(await attached.closed, { by: 'local' });
 });
 
+test('a leader whose lease is over attaches to no pod, as nothing could be written to it', async () => {
+  let attaches = 0;
+  const attach = async () => {
+    attaches++;
+    return {};
+  };
+  const api = leasedApi({ attach } as unknown as KubeApi, () => 0);
+  await assert.rejects(
+    api.attach({ namespace: 'a', name: 'b' }, { container: 'session', stdin: true }),
+    NotLeadingError,
+  );
+  assert.equal(attaches, 0);
+});
+
 test('a write of a leader ends with its lease or after its own deadline, whichever comes first', async () => {
   const deadlines: (number | undefined)[] = [];
   let leftMs = 0;

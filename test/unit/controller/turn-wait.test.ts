@@ -148,6 +148,20 @@ describe('a turn that waits tells the reason of its session', () => {
     }
   });
 
+  test('once, also where a turn that came before it since ends beside it', () => {
+    const held = aSession({ spec: { suspend: true }, status: { phase: 'Suspended' } });
+    const first = aTurn({ name: 'first', status: { index: 2, phase: 'Queued' } });
+    const [status] = written(decide(aWorld({ session: held, turns: [first] })).actions);
+    const waits = { ...first, status: status! };
+    const cancelled = aTurn({ name: 'cancelled', age: 20, spec: { cancel: true }, status: { index: 1 } });
+    const next = (turn: CachedTurn) => decide(aWorld({ session: held, turns: [cancelled, turn] })).actions;
+    const told = (turn: CachedTurn) =>
+      next(turn).flatMap((action) =>
+        'status' in action ? [`${action.turn.metadata.name} ${action.status.phase}`] : [],
+      );
+    assert.deepEqual(told(waits), ['cancelled Cancelled']);
+    assert.deepEqual(told(first), ['cancelled Cancelled', 'first Queued']);
+  });
   test('before the pod is created again, so that a creation that fails for ever does not hide it', () => {
     const { podUID: _, ...owned } = starting(0);
     const memory = { startProblem: { reason: 'QuotaExceeded' as const, message: 'exceeded quota' } };

@@ -25,7 +25,10 @@ interface Misfortune {
 const LEASE_MS = 15_000;
 
 /** Advances every wall clock by `ms` and no monotonic one, as if all machines had been suspended. */
-function pass(ms: number, server: SimServer, replicas: readonly Replica[], kubelets: Kubelets): void {
+export function pass(
+  ms: number,
+  { server, replicas, kubelets }: Pick<Stage, 'server' | 'replicas' | 'kubelets'>,
+): void {
   server.clock.skewMs += ms;
   for (const replica of replicas) {
     replica.skewMs += ms;
@@ -154,8 +157,7 @@ const misfortunes: readonly Misfortune[] = [
   {
     name: 'hours pass unnoticed',
     weight: 0.3,
-    strike: ({ dice, server, replicas, kubelets }) =>
-      pass(dice.skewed(60_000, 4 * 3_600_000), server, replicas, kubelets),
+    strike: (stage) => pass(stage.dice.skewed(60_000, 4 * 3_600_000), stage),
   },
   {
     name: 'a node is lost',

@@ -24,6 +24,14 @@ export interface Focus {
   files?: boolean;
   /** Users move sessions between concurrency groups. */
   groups?: boolean;
+  /** Most sessions are of one namespace and share a concurrency group, whatever their classes. */
+  sharing?: boolean;
+  /** Agents change their state while they wait for a decision. */
+  writing?: boolean;
+  /** Users delete sessions and make others under their names at once. */
+  remakes?: boolean;
+  /** Hours pass again and again, so that sweeps find what is old. */
+  ages?: boolean;
   /** Users restart sessions, and edit what their pods have. */
   restarts?: boolean;
   /** Sessions have environments. */

@@ -19,11 +19,13 @@ import type { Observer } from './observer.ts';
 import { Dice } from './random.ts';
 import { Scheduler } from './scheduler.ts';
 import { Trace } from './trace.ts';
+import { Ages } from './users/ages.ts';
 import { EnvironmentOwners } from './users/environments.ts';
 import { FileOwners } from './users/files.ts';
 import { Followers } from './users/followers.ts';
 import { PoolOwners } from './users/pools.ts';
 import { Regroupers } from './users/regroupers.ts';
+import { Remakers } from './users/remakers.ts';
 import { Restarters } from './users/restarts.ts';
 import { someLimits } from './users/specs.ts';
 import { ANY_IMAGE, CLASSES, NAMESPACES, type Users } from './users/users.ts';
@@ -200,6 +202,9 @@ export class Simulation {
     const moves = focus.groups ?? new Dice(this.#options.seed, 'has moves').chance(0.2);
     const regrouping = moves ? dice.stream('moves') : undefined;
     const pools = this.#installation.sessionPools ? dice.stream('pools') : undefined;
+    const has = (feature: 'sharing' | 'writing' | 'remakes' | 'ages') =>
+      (focus[feature] ?? new Dice(this.#options.seed, `has ${feature}`).chance(0.2)) ? dice.stream(feature) : undefined;
+    const [remakes, ages] = [has('remakes'), has('ages')];
     const users: Users = {
       scheduler,
       server,
@@ -210,18 +215,22 @@ export class Simulation {
       session: focus.session ?? {},
       files: files?.stream('sessions'),
       environments: ofEnvironments?.stream('sessions'),
+      sharing: has('sharing'),
+      writing: has('writing'),
       artifacts: new Dice(this.#options.seed, 'artifacts'),
       onlyAnyImage: focus.onlyAnyImage ?? false,
     };
     const workload = new Workload(users, focus.deedEveryMs ?? dice.skewed(400, 3000), focus.deeds);
+    const stage = { scheduler, server, kubelets, trace, dice: dice.stream('chaos'), replicas: this.#replicas };
     const owners = [
       files && new FileOwners({ scheduler, server, trace, dice: files }),
       ofEnvironments && new EnvironmentOwners({ scheduler, server, trace, dice: ofEnvironments }),
       regrouping && new Regroupers({ scheduler, server, trace, dice: regrouping }),
       restarts && new Restarters({ scheduler, server, trace, dice: restarts }),
+      remakes && new Remakers({ scheduler, server, trace, dice: remakes, users }),
       pools && new PoolOwners({ scheduler, server, trace, dice: pools }, focus.poolEveryMs),
+      ages && new Ages({ ...stage, dice: ages }),
     ];
-    const stage = { scheduler, server, kubelets, trace, dice: dice.stream('chaos'), replicas: this.#replicas };
     const everyMs = dice.chance(0.2) ? Number.POSITIVE_INFINITY : dice.skewed(1500, 30_000);
     const chaos = new Chaos(stage, focus.misfortuneEveryMs ?? everyMs, focus.misfortunes);
 

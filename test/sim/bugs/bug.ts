@@ -19,5 +19,18 @@ interface Edit {
   replace: string;
 }
 
+/**
+ * Choices of every hunt that a bug's focus does not make itself: what changes much of a world is left out, so that a bug of everything
+ * else is found at its recorded seed.
+ */
+export const THIN: Focus = {
+  pools: false,
+  followers: false,
+  sharing: false,
+  writing: false,
+  remakes: false,
+  ages: false,
+};
+
 /** Choices that leave out of a world what many mistakes have nothing to do with. */
 export const PLAIN = { files: false, restarts: false, environments: false, protections: false, releases: false };

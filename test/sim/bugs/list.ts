@@ -5,12 +5,14 @@ import { type Bug, PLAIN } from './bug.ts';
 import { environmentBugs } from './environments.ts';
 import { followerBugs } from './followers.ts';
 import { leadershipBugs } from './leadership.ts';
+import { loopBugs } from './loops.ts';
 import { outcomeBugs } from './outcomes.ts';
 import { poolBugs } from './pools.ts';
 import { releaseBugs } from './releases.ts';
 import { restartBugs } from './restarts.ts';
 import { shareBugs } from './shares.ts';
 import { storyBugs } from './story.ts';
+import { worldBugs } from './worlds.ts';
 
 export const bugs: readonly Bug[] = [
   {
@@ -528,4 +530,6 @@ import { sessionPod } from '../pod/pod.ts';`,
   ...restartBugs,
   ...poolBugs,
   ...followerBugs,
+  ...loopBugs,
+  ...worldBugs,
 ];

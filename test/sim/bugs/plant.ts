@@ -3,7 +3,7 @@ import { cpSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } f
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { invariantOf } from '../seeds.ts';
-import type { Bug } from './bug.ts';
+import { type Bug, THIN } from './bug.ts';
 import { edit } from './edits.ts';
 
 export const CHECKOUT = fileURLToPath(new URL('../../..', import.meta.url));
@@ -66,8 +66,7 @@ export function rangesOf(recorded: number | undefined, within: number): { from: 
 
 function huntIn(copy: string, { caughtBy, focus = {} }: Bug, from: number, count: number): Promise<Hunt> {
   const range = ['--from', String(from), '--seeds', String(count), '--workers', '1'];
-  // Pools and followers change what a seed draws: bugs of everything else are found in worlds without them.
-  const aim = ['--until', caughtBy.join(','), '--focus', JSON.stringify({ pools: false, followers: false, ...focus })];
+  const aim = ['--until', caughtBy.join(','), '--focus', JSON.stringify({ ...THIN, ...focus })];
   const args = [join(copy, 'test/sim/main.ts'), ...range, ...aim];
   const env = { ...process.env, NODE_COMPILE_CACHE: join(copy, COMPILED), NODE_COMPILE_CACHE_PORTABLE: '1' };
   return new Promise((resolve) => {

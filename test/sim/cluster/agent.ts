@@ -40,6 +40,8 @@ export interface Plan {
   talksMs?: number;
   /** Questions before the end, in order: asked by a process that waits (Alive), or by ending (Ended). */
   asks?: ('Alive' | 'Ended')[];
+  /** Milliseconds between two changes of the state while a process waits for a decision; absent: it changes nothing. */
+  writesEveryMs?: number;
   /** Milliseconds from the agent's end until a process that it left running touches the session. */
   touchAfterMs?: number;
   /** Packages of the environment that a build ends with. */
@@ -80,6 +82,8 @@ export interface Run {
   from: string;
   /** Digests of the state directory at each question. */
   asked: string[];
+  /** Digests of the state directory after each change while the agent waited for the decision on its last question. */
+  changed: string[];
   /** End of the run; absent while the agent runs, and for ever when its pod was killed. */
   end?: RunEnd;
 }
@@ -168,6 +172,7 @@ class Agent {
       if (signal.aborted || how === undefined) return this.#end();
       content.ask(attempt, this.#name, this.#plan.state ?? 1);
       this.#run.asked.push(content.digest);
+      this.#run.changed = [];
       const question = { prompt: `question ${number} of ${this.#name}` };
       if (how === 'Ended') {
         this.#leave();
@@ -176,7 +181,10 @@ class Agent {
         return this.#over({ outcome: 'Succeeded', asks: question, exitCode: 0, leftRunning: [] });
       }
       this.#rest();
+      const answered = new AbortController();
+      this.#writeUntil(AbortSignal.any([signal, answered.signal]));
       const answer = await Promise.race([this.#options.socket({ do: 'approve', question }, signal), this.#aborted]);
+      answered.abort();
       this.#since = this.#options.process.monotonic();
       // An agent that is killed while it waits writes nothing more.
       if (!answer) return this.#over(stopped(signal));
@@ -199,6 +207,19 @@ class Agent {
       this.#hooks.event({ left: Math.round(left) });
       this.#options.talked(this.#run);
     }
+  }
+
+  /** Changes the state from time to time, as another process of the agent does while one waits for a decision. */
+  #writeUntil(signal: AbortSignal): void {
+    const { writesEveryMs } = this.#plan;
+    if (writesEveryMs === undefined) return;
+    const { process, content } = this.#options;
+    process.after(writesEveryMs, 'an agent that waits changes its state', () => {
+      if (signal.aborted) return;
+      content.write(this.#name, (this.#plan.state ?? 1) + this.#run.changed.length + 1);
+      this.#run.changed.push(content.digest);
+      this.#writeUntil(signal);
+    });
   }
 
   async #end(): Promise<Completion> {

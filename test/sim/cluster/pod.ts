@@ -136,6 +136,7 @@ export class Container implements SimContainer {
           left: new Map(),
           from: content.digest,
           asked: [],
+          changed: [],
         };
         this.#lastStarted = run;
         observer.runStarted(run, this);

@@ -112,6 +112,7 @@ export class RunnerlessContainer implements SimContainer {
       left: new Map(),
       from: this.content.digest,
       asked: [],
+      changed: [],
     };
     observer.runStarted(run, this);
     if (run.printed) this.log.push(run.printed);

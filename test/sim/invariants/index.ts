@@ -43,6 +43,7 @@ import { toldTruly } from './told.ts';
 import { endsOnce, inOrder, isTrue, oneTurn, presentLeader, startsOnce } from './turns.ts';
 import { understood } from './understood.ts';
 import { ownUsage } from './usage.ts';
+import { withCause } from './with-cause.ts';
 import { genuine, wokenByTurns } from './woken.ts';
 
 const all: readonly MakeInvariant[] = [
@@ -108,6 +109,7 @@ const all: readonly MakeInvariant[] = [
   protectedFirst,
   toldOfItsOwn,
   followed,
+  withCause,
   consistent,
 ];
 

@@ -26,14 +26,15 @@ export const oneOrder: MakeInvariant = (facts) => {
       facts.fail('one order', `turns ${other.metadata.name} and ${name} both succeeded with index ${index}`);
     succeeded.set(session, indices.set(index, turn));
     const run = facts.runs.get(uid)?.findLast((one) => one.podUID === podUID && one.attempt === attempt);
-    const from = run?.asked.at(-1) ?? run?.from;
+    // Where an agent changed its state while it waited, an attempt to suspend it may have committed the change.
+    const froms = run ? [run.asked.at(-1) ?? run.from, ...run.changed] : [];
     const { highest, left } = states.get(session) ?? { highest: EMPTY_DIGEST, left: EMPTY_DIGEST };
     // A state may be lost with its deleted turn, and a pod goes on from a state that was too large to be committed.
     const allowed = [highest, left, refused.get(podUID ?? '')];
-    if (from !== undefined && !allowed.includes(from))
+    if (froms[0] !== undefined && !froms.some((from) => allowed.includes(from)))
       facts.fail(
         'one order',
-        `turn ${name} was begun with ${from.slice(0, 8)}, and ${highest.slice(0, 8)} came before it`,
+        `turn ${name} was begun with ${froms[0].slice(0, 8)}, and ${highest.slice(0, 8)} came before it`,
       );
   };
 

@@ -27,7 +27,9 @@ export const deeds: readonly Deed[] = [
       // Names are few, so that one is often used again.
       const name = `s${dice.int(1, maxSessions)}`;
       const spec = someSession(users, number);
-      return create(server, sessions, dice.pick(NAMESPACES), name, spec);
+      const drawn = dice.pick(NAMESPACES);
+      // Sessions of one namespace share a group.
+      return create(server, sessions, users.sharing ? NAMESPACES[0] : drawn, name, spec);
     },
   },
   {

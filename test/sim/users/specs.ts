@@ -62,6 +62,7 @@ function aSession(users: Users, number: number) {
     ...when(0.1, { suspendRequest: `r${number}` }),
     ...when(0.3, { priority: dice.int(-3, 3) }),
     ...when(0.3, { concurrencyGroup: { name: 'group', limit: groupLimit + (dice.chance(0.2) ? 1 : 0) } }),
+    ...(users.sharing?.chance(0.8) ? { concurrencyGroup: { name: 'group', limit: groupLimit } } : {}),
     ...(forgetful ? { persistence: { state: false } } : whatIsKept(dice)),
     ...someHistory(dice),
     ...when(0.2, { ttlAfterFinished: `${dice.int(2, 60)}s` }),
@@ -89,8 +90,9 @@ export const someHistory = (dice: Dice) => (dice.chance(0.4) ? { history: { turn
 
 const WAYS = ['Alive', 'Ended'] as const;
 
-export function aPlan({ dice, artifacts }: Users): Plan {
+export function aPlan({ dice, artifacts, writing }: Users): Plan {
   return {
+    ...(writing ? { writesEveryMs: writing.skewed(50, 5000) } : {}),
     ...(dice.chance(0.97) ? { ms: dice.skewed(5, dice.chance(0.1) ? 60_000 : 4000) } : {}),
     output: dice.chance(0.1) ? dice.int(15_000, 40_000) : dice.skewed(1, 3000),
     ...(dice.chance(0.7) ? { state: dice.chance(0.3) ? dice.int(7_000, 30_000) : dice.skewed(1, 6000) } : {}),

@@ -27,6 +27,10 @@ export interface Users {
   files?: Dice | undefined;
   /** Dice for the environments of sessions; absent: no session has one. */
   environments?: Dice | undefined;
+  /** Dice for groups that most sessions share; absent: some sessions share one. */
+  sharing?: Dice | undefined;
+  /** Dice for agents that change their state while they wait for a decision; absent: none does. */
+  writing?: Dice | undefined;
   /** Dice for what turns leave in BERTH_OUTPUT_DIR. */
   artifacts: Dice;
   /** True when all sessions are of the class any-image. */

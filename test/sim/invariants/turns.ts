@@ -93,7 +93,10 @@ function untruth(facts: Facts, turn: StoredTurn): string | undefined {
     if (!isDeepStrictEqual(JSON.parse(stored.data.toString()), run.end.output)) return 'its output is another one';
   } else if (!isDeepStrictEqual(output, run.end.output)) return 'its output is another one';
   const to = state?.digest ?? run.from;
-  return to === run.end.to ? undefined : 'its state is not that of its run';
+  if (to === run.end.to) return undefined;
+  // A suspension has stored what the agent changed while it waited, and the run that went on from there has changed nothing more.
+  const isOfSession = run.from === run.end.to && all.some(({ asked }) => asked.includes(to));
+  return isOfSession ? undefined : 'its state is not that of its run';
 }
 
 /** Reports whether the run was never silent for as long as its session allows. A frozen pod is silent. */

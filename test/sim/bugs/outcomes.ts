@@ -361,4 +361,30 @@ export const outcomeBugs: readonly Bug[] = [
     },
     edits: [{ file: 'controller/link/link.ts', find: '    this.#inbox.keepLast();\n', replace: '' }],
   },
+  {
+    name: 'a state that is packed while the session’s processes write',
+    caughtBy: ['of one moment'],
+    within: 200,
+    focus: PLAIN,
+    edits: [
+      {
+        file: 'runner/limits/meter.ts',
+        find: '    if (!holds || this.#living.size + this.#starting.size === 0) return work(NONE_MOVING);',
+        replace: '    if (!holds || this.#living.size < 1_000) return work(NONE_MOVING);',
+      },
+    ],
+  },
+  {
+    name: 'a suspension that packs while the session’s processes write',
+    caughtBy: ['of one moment'],
+    within: 200,
+    focus: PLAIN,
+    edits: [
+      {
+        file: 'runner/session.ts',
+        find: '        await meter.whileHeld((moving) => {',
+        replace: '        await Promise.resolve({ named: [], count: 0 }).then((moving) => {',
+      },
+    ],
+  },
 ];

@@ -42,7 +42,10 @@ export interface Plan {
   asks?: ('Alive' | 'Ended')[];
   /** Milliseconds between two changes of the state while a process waits for a decision; absent: it changes nothing. */
   writesEveryMs?: number;
-  /** Milliseconds from the agent's end until a process that it left running touches the session. */
+  /**
+   * Milliseconds from the agent's end until a process that it left running touches the session, and ends. From the agent's start on that
+   * process writes to the state whenever it may run.
+   */
   touchAfterMs?: number;
   /** Packages of the environment that a build ends with. */
   builds?: readonly string[];
@@ -118,6 +121,8 @@ export interface AgentOptions {
   told(run: Run, decided: Decided): void;
   /** Called when the agent tells an event. */
   talked(run: Run): void;
+  /** Starts a process of the agent that writes to the state; returns the function that ends it. */
+  startWriter(): () => void;
   /** Called when a process that the agent left running touches the session. */
   touched(): void;
   end(run: Run): void;
@@ -142,6 +147,7 @@ class Agent {
   readonly #run: Run;
   readonly #name: string;
   readonly #aborted: Promise<void>;
+  #endWriter: () => void = () => {};
   /** Start of the current stretch on the turn's clock; undefined while the clock stands still. */
   #since: number | undefined;
 
@@ -159,6 +165,7 @@ class Agent {
     const { asks = [], log } = this.#plan;
     const { signal } = this.#hooks;
     this.#hooks.started(1);
+    if (this.#plan.touchAfterMs !== undefined) this.#endWriter = this.#options.startWriter();
     if (log) {
       this.#run.printed = `${this.#name} ${'log '.repeat(log / 4)}\n`;
       this.#hooks.log.stderr(Buffer.from(this.#run.printed));
@@ -266,6 +273,7 @@ class Agent {
     end(this.#run);
     if (touchAfterMs !== undefined) {
       process.after(touchAfterMs, 'what an agent left running touches the session', () => {
+        this.#endWriter();
         touched();
         void socket({ do: 'touch' }, new AbortController().signal);
       });

@@ -21,6 +21,7 @@ import { hostileText, type TrueReady } from './hostile-text.ts';
 import { OutputContent } from './output-content.ts';
 import { WITHOUT_ARTIFACTS } from './runner-image.ts';
 import { lastRun, StateContent } from './state-content.ts';
+import { WritingFamilies } from './writing-families.ts';
 
 /** Grace periods from SIGTERM to the agent's end, and then to the runner's own end, as in `runner/main.ts`. */
 const SIGNAL_GRACE_MS = 4000;
@@ -92,6 +93,8 @@ export class Container implements SimContainer {
   /** BERTH_OUTPUT_DIR; undefined where the runner has none. */
   #output: OutputContent | undefined;
   #socket: Answer = async () => ({ ok: false, error: { code: 'NoTurn', message: 'not bound yet' } });
+  /** Starts a family that writes to the state; known once the runner is bound. */
+  #startWriter: () => () => void = () => () => {};
   #stopping = false;
   readonly #options: ContainerOptions;
   readonly #runner: Runner;
@@ -108,6 +111,7 @@ export class Container implements SimContainer {
     this.log = new ContainerLog(scheduler);
     this.process = new Process(options.name, scheduler);
     const { process, content } = this;
+    const writers = new WritingFamilies(process);
     const driver = simulatedDriver({
       process,
       content,
@@ -144,6 +148,7 @@ export class Container implements SimContainer {
       },
       told: (run, decided) => observer.told(run, decided, this),
       talked: (run) => observer.talked(run),
+      startWriter: () => this.#startWriter(),
       touched: () => observer.touched((this.bind as Bind).session.uid),
       end: (run) => {
         this.#lastEnded = run;
@@ -165,14 +170,16 @@ export class Container implements SimContainer {
         const output = this.#output;
         observer.bound(bind, this);
         if (this.#staleLine) observer.obeyed('bind', this);
+        const meter = new Meter({ limits: { required: false }, together: false, clock: process });
+        this.#startWriter = () => writers.start(meter);
         return {
           driver,
-          meter: new Meter({ limits: { required: false }, together: false, clock: process }),
+          meter,
           state: {
             pack: async (maxBytes = content.maxBytes) => {
-              await process.sleep(dice.skewed(0.5, 20));
+              const isTorn = await writers.read(dice.skewed(0.5, 20));
               observer.packed(content, this);
-              return content.packWithin(maxBytes);
+              return content.packWithin(maxBytes, isTorn);
             },
             unpack: async (packed) => {
               await process.sleep(dice.skewed(0.5, 20));

@@ -51,9 +51,12 @@ export class StateContent {
     return this.pack().bytes;
   }
 
-  /** Packs like `pack`; throws `StateTooLarge` when the archive has more than `maxBytes`. */
-  packWithin(maxBytes: number): PackedState {
-    if (this.bytes <= maxBytes) return this.pack();
+  /**
+   * Packs like `pack`; throws `StateTooLarge` when the archive has more than `maxBytes`. With `torn` it is an archive of two moments:
+   * somebody wrote while it was read.
+   */
+  packWithin(maxBytes: number, torn: boolean): PackedState {
+    if (this.bytes <= maxBytes) return torn ? this.#pack({ torn }) : this.pack();
     const message = `the state has ${this.bytes} bytes; at most ${maxBytes} can be stored (simulated)`;
     throw new TurnFailure('StateTooLarge', message);
   }
@@ -68,9 +71,9 @@ export class StateContent {
     this.#packed = undefined;
   }
 
-  #pack(): PackedState {
+  #pack(more: { torn?: true } = {}): PackedState {
     if (this.#runs.length === 0 || !this.persistent) return packed(EMPTY_ARCHIVE, EMPTY_DIGEST);
-    const content = { runs: this.#runs, questions: this.#questions, bytes: this.#bytes };
+    const content = { runs: this.#runs, questions: this.#questions, bytes: this.#bytes, ...more };
     const text = `${JSON.stringify(content)}\n`;
     const archive = Buffer.from(text.padEnd(this.#bytes, '.'));
     return packed(archive, createHash('sha256').update(archive).digest('hex'));
@@ -82,6 +85,12 @@ export function lastRun(archive: Buffer): string | undefined {
   const content = new StateContent();
   content.unpack(archive);
   return content.runs.at(-1);
+}
+
+/** Reports whether an archive is of two moments. */
+export function isTorn(archive: Buffer): boolean {
+  const [text = ''] = archive.toString().split('\n', 1);
+  return !archive.equals(EMPTY_ARCHIVE) && JSON.parse(text).torn === true;
 }
 
 function packed(archive: Buffer, digest: string): PackedState {

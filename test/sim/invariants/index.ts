@@ -38,7 +38,7 @@ import { consistent } from './settled.ts';
 import { ownShare } from './shares.ts';
 import { byUID, spared } from './spared.ts';
 import { triedAgain } from './starts.ts';
-import { forward, goesOn, labelled, withinMaxState } from './state.ts';
+import { forward, goesOn, labelled, ofOneMoment, withinMaxState } from './state.ts';
 import { toldTruly } from './told.ts';
 import { endsOnce, inOrder, isTrue, oneTurn, presentLeader, startsOnce } from './turns.ts';
 import { understood } from './understood.ts';
@@ -81,6 +81,7 @@ const all: readonly MakeInvariant[] = [
   recordedFiles,
   awaitedFiles,
   isolated,
+  ofOneMoment,
   forward,
   labelled,
   goesOn,

@@ -4,6 +4,7 @@ import { parseQuantity } from '../../../core/resources/quantity.ts';
 import type { StateRef } from '../../../core/resources/schema.ts';
 import { isTerminal } from '../../../core/resources/turn-phases.ts';
 import { EMPTY_DIGEST } from '../../../runner/state/archive.ts';
+import { isTorn } from '../cluster/state-content.ts';
 import { type Facts, ownerOf, SESSIONS, TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
 import { isLater } from './states.ts';
@@ -29,6 +30,22 @@ export const forward: MakeInvariant = (facts) => ({
       if (state?.digest !== was?.digest) facts.fail('forward', `the state of session ${name} changed in place`);
     } else if (!state || !isLater(state, was)) facts.fail('forward', `the state of session ${name} went back`);
     else retrievable(facts, namespace, uid, state);
+  },
+});
+
+/** A state that is committed existed at one moment: no process of the session wrote while it was packed. */
+export const ofOneMoment: MakeInvariant = (facts) => ({
+  committed({ storage, type, object, previous }) {
+    if (type === 'DELETED' || (storage !== TURNS && storage !== SESSIONS)) return;
+    const { metadata, status } = object as unknown as StoredSession | StoredTurn;
+    const state = status?.state;
+    const was = (previous as unknown as StoredSession | StoredTurn | undefined)?.status?.state;
+    const owner = storage === SESSIONS ? metadata.uid : ownerOf(object as unknown as StoredTurn);
+    if (!state || !owner || state.digest === was?.digest) return;
+    const archive = facts.archive(metadata.namespace ?? '', owner, state);
+    if ('data' in archive && isTorn(archive.data)) {
+      facts.fail('of one moment', `the state of ${storage} ${metadata.name} was written to while it was packed`);
+    }
   },
 });
 

@@ -10,7 +10,8 @@ interface MetadataService {
 const service = (address: string, cloud: string, hasDns = false): MetadataService => ({ address, cloud, hasDns });
 
 /**
- * Single addresses, not the link-local range: that has the DNS caches of nodes, too. Where Calico enforces policies on GKE, nodes
+ * Single addresses, not the link-local range: that has the DNS caches of nodes, too. OpenStack's fe80::a9fe:a9fe is not among them: no pod reaches
+ * the link of its node. Where Calico enforces policies on GKE, nodes
  * pass requests for the first address on to the second before Calico judges them. The DNS server of pods on GKE with Cloud DNS is
  * at the address of the metadata service (tektoncd/operator#4000). On Azure, the WireServer has the settings and certificates of
  * the node, and the DNS server that the cluster's DNS asks.
@@ -22,11 +23,14 @@ export const METADATA_SERVICES: readonly MetadataService[] = [
   service('169.254.170.23', 'EKS Pod Identity'),
   service('168.63.129.16', 'Azure (WireServer)', true),
   service('100.100.100.200', 'Alibaba Cloud'),
+  service('100.96.0.96', 'Volcengine, BytePlus'),
+  service('100.80.80.80', 'UCloud'),
   service('169.254.0.23', 'Tencent Cloud'),
   service('169.254.42.42', 'Scaleway'),
   service('fd00:ec2::254', 'Amazon EC2'),
   service('fd00:ec2::23', 'EKS Pod Identity'),
   service('fd20:ce::254', 'Google Cloud', true),
+  service('fd00:100::100:200', 'Alibaba Cloud'),
   service('fd00:42::42', 'Scaleway'),
   service('fd00:c1::a9fe:a9fe', 'Oracle Cloud'),
   service('fd00:a9fe:a9fe::1', 'Akamai (Linode)'),

@@ -4,6 +4,7 @@
 import { rmSync } from 'node:fs';
 import { stagedCommand, stageImage } from '../support/contained-runner.ts';
 import { artifacts } from './artifacts.ts';
+import { budgets } from './budgets.ts';
 import { cliStarts } from './cli-start.ts';
 import { corpora } from './corpora.ts';
 import { demo } from './demo.ts';
@@ -11,6 +12,7 @@ import { drivers } from './drivers.ts';
 import { embedded } from './embedded.ts';
 import { firstAnswer } from './first-answer.ts';
 import { firstTurns } from './first-turn.ts';
+import { holds } from './hold.ts';
 import { besideHostilePods } from './hostile.ts';
 import { http } from './http.ts';
 import { logShare } from './log-share.ts';
@@ -31,6 +33,8 @@ export async function withoutKubernetes(run: Run): Promise<void> {
     await run.section('runner: drivers', ['server'], () => drivers(command));
     await run.section('runner: first turn', [], async () => ({ figures: await firstTurns(image) }));
     await run.section('runner: snapshot', ['snapshot'], () => snapshots(command));
+    await run.section('runner: hold', [], async () => ({ figures: await holds() }));
+    await run.section('controller: limits', [], async () => ({ figures: await budgets() }));
     await run.section('runner: restore', [], restores);
     await run.section('cli: start', ['cli-list-embedded', 'cli-turn-embedded'], cliStarts);
     await run.section('first answer', [], async () => ({ figures: await firstAnswer() }));

@@ -74,4 +74,18 @@ export const followerBugs: readonly Bug[] = [
       },
     ],
   },
+  {
+    name: 'a turn that ended while its follower was away is not told',
+    caughtBy: ['followed'],
+    within: 200,
+    focus: { followers: true },
+    edits: [
+      {
+        file: 'core/follow/states.ts',
+        find: 'const isWanted = start ? isAfter(view.metadata.resourceVersion, start.turns) : !isTerminal(view.phase);',
+        replace:
+          'const isWanted = !isTerminal(view.phase) && (!start || isAfter(view.metadata.resourceVersion, start.turns));',
+      },
+    ],
+  },
 ];

@@ -1,7 +1,7 @@
 import { parseSessionCursor } from '../../../core/follow/cursor.ts';
 import type { Placed } from '../../../core/follow/session-events.ts';
 import { sessions, turns } from '../../../core/resources/kinds.ts';
-import { LABEL_SESSION_UID } from '../../../core/resources/names.ts';
+import { LABEL_INCARNATION, LABEL_SESSION_UID } from '../../../core/resources/names.ts';
 import type { SimContainer } from '../cluster/container.ts';
 import { type Facts, ownerOf } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
@@ -9,7 +9,7 @@ import type { MakeInvariant } from './invariant.ts';
 /** Time within which a follower without faults has read what a pod printed: a connection, an answer of the API, a log. Milliseconds. */
 export const LATE_MS = 15_000;
 
-/** Name of a line that is told to a follower of the session: it is no other's. */
+/** Keys of what a follower is told, by which it is counted. */
 const eventKey = (podUID: string, seq: number) => `${podUID} event ${seq}`;
 const textKey = (text: string) => `text ${text}`;
 
@@ -121,7 +121,7 @@ export const followed: MakeInvariant = (facts) => {
       const { uid = '', labels } = metadata;
       const session = labels?.[LABEL_SESSION_UID];
       if (storage !== 'pods' || !session) return;
-      pods.set(uid, { session, incarnation: Number(labels['berth.dev/incarnation'] ?? 0) });
+      pods.set(uid, { session, incarnation: Number(labels[LABEL_INCARNATION] ?? 0) });
       if (type === 'DELETED') judge(uid, facts.kubelets.container(uid));
     },
     followerTold(follower, session, placed) {

@@ -3,14 +3,14 @@
  * A bug is looked for from its seed there on. One that is not found keeps its seed, and the program ends with 1.
  */
 import { availableParallelism } from 'node:os';
-import { choose } from './choose.ts';
 import { type FoundSeeds, readFound, writeFound } from './found.ts';
 import { bugs } from './list.ts';
+import { named } from './named.ts';
 import { hunt, plant } from './plant.ts';
 
 const names = new Set(bugs.map(({ name }) => name));
 let found: FoundSeeds = Object.fromEntries(Object.entries(readFound()).filter(([name]) => names.has(name)));
-const left = choose(bugs, process.env.BUGS || 'all', undefined).bugs;
+const left = named(bugs, process.env.BUGS);
 
 async function work(): Promise<void> {
   for (let bug = left.shift(); bug; bug = left.shift()) {

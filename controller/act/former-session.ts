@@ -1,7 +1,7 @@
-import { isConflict, isNotFound } from '../../core/kube/errors.ts';
+import { ifThere, isConflict, isNotFound } from '../../core/kube/errors.ts';
 import { ownedBy, sessions, turns, withOwner } from '../../core/resources/kinds.ts';
 import type { TurnStatus } from '../../core/resources/turn.ts';
-import type { CachedTurn } from '../world/world.ts';
+import type { CachedTurn, World } from '../world/world.ts';
 import type { ReconcileContext } from './context.ts';
 import { writingTurn } from './too-large.ts';
 
@@ -11,7 +11,7 @@ import { writingTurn } from './too-large.ts';
 export async function adoptTurn(context: ReconcileContext, turn: CachedTurn): Promise<void> {
   const { effects, world, signal } = context;
   const { session } = world;
-  if ((await uidOfName(context)) !== session.metadata.uid) return;
+  if (!(await isPresent(context))) return;
   const { name, namespace, uid, resourceVersion } = turn.metadata;
   const ownerReferences = withOwner(turn.metadata.ownerReferences, ownedBy(session));
   const patch = { metadata: { uid, resourceVersion, ownerReferences } };
@@ -22,8 +22,8 @@ export async function adoptTurn(context: ReconcileContext, turn: CachedTurn): Pr
 
 /** Ends a turn that another session than the present one owns, unless that one is newer than the cache. */
 export async function endReplaced(context: ReconcileContext, turn: CachedTurn, status: TurnStatus): Promise<void> {
-  const { effects, world, signal } = context;
-  if ((await uidOfName(context)) !== world.session.metadata.uid) return;
+  const { effects, signal } = context;
+  if (!(await isPresent(context))) return;
   try {
     await writingTurn(effects, turn, () => effects.statuses.write(turns, turn.metadata, status, signal));
   } catch (error) {
@@ -32,13 +32,15 @@ export async function endReplaced(context: ReconcileContext, turn: CachedTurn, s
   }
 }
 
-async function uidOfName({ effects, world, signal }: ReconcileContext): Promise<string | undefined> {
-  const { name, namespace } = world.session.metadata;
-  try {
-    const live = await effects.api.get(sessions, { namespace, name }, { signal });
-    return live.metadata.uid;
-  } catch (error) {
-    if (isNotFound(error)) return undefined;
-    throw error;
-  }
+/** Worlds whose session a live read has found to be gone: what was decided about its other turns needs no read any more. */
+const outdated = new WeakSet<World>();
+
+/** Reports whether the session of the world still has its name. */
+async function isPresent({ effects, world, signal }: ReconcileContext): Promise<boolean> {
+  if (outdated.has(world)) return false;
+  const { name, namespace, uid } = world.session.metadata;
+  const live = await ifThere(effects.api.get(sessions, { namespace, name }, { signal }));
+  if (live?.metadata.uid === uid) return true;
+  outdated.add(world);
+  return false;
 }

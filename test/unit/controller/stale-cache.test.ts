@@ -37,7 +37,8 @@ interface Live {
   turns?: CachedTurn[];
 }
 
-async function carryOut(action: Action, world: World, live: Live) {
+async function carryOut(actions: Action | Action[], world: World, live: Live) {
+  const reads: string[] = [];
   const done: string[] = [];
   const seen: string[] = [];
   const memory = aMemory({ suspension: { podUID: POD_UID, askedAt: NOW - 100 } });
@@ -54,6 +55,7 @@ async function carryOut(action: Action, world: World, live: Live) {
   };
   const api = {
     get: async ({ plural }: Resource, { name }: { name: string }) => {
+      reads.push(`${plural} ${name}`);
       const found = { sessions: live.session, sessionclasses: live.class }[plural as 'sessions'];
       if (!found) throw notFound(name);
       return found;
@@ -90,8 +92,8 @@ async function carryOut(action: Action, world: World, live: Live) {
       leader: { identity: 'ctl', epoch: () => 1 },
     },
   } as unknown as ReconcileContext;
-  await perform(action, context);
-  return { done, seen, memory };
+  for (const action of [actions].flat()) await perform(action, context);
+  return { done, seen, memory, reads };
 }
 
 const session = aSession({ status: RUNNING_STATUS });
@@ -134,6 +136,21 @@ describe('a turn without an owner', () => {
       assert.deepEqual((await adopt(live)).done, []);
     });
   }
+});
+
+test('turns of a session that is gone cost one read together, however many they are', async () => {
+  const strays = [1, 2, 3].map((i) => aTurn({ name: `stray-${i}`, owner: null }));
+  const former = [1, 2, 3].map((i) => aTurn({ name: `former-${i}`, owner: 'another' }));
+  const actions: Action[] = [
+    ...strays.map((turn) => ({ do: 'AdoptTurn', turn }) as const),
+    ...former.map((turn) => ({ do: 'EndReplaced', turn, status: { phase: 'Failed' } }) as const),
+  ];
+  for (const live of Object.values(successors)) {
+    const { done, reads } = await carryOut(actions, aWorld({ session, turns: [...strays, ...former] }), live);
+    assert.deepEqual([done, reads], [[], ['sessions notes']]);
+  }
+  const { reads } = await carryOut(actions, aWorld({ session, turns: strays }), { session });
+  assert.equal(reads.length, 6, 'each write to a turn is preceded by its read');
 });
 
 describe('a turn that another session owns', () => {

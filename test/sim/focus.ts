@@ -30,6 +30,8 @@ export interface Focus {
   writing?: boolean;
   /** Users delete sessions and make others under their names at once. */
   remakes?: boolean;
+  /** The controllers have rights for each namespace, which they lose and get again. */
+  rights?: boolean;
   /** Hours pass again and again, so that sweeps find what is old. */
   ages?: boolean;
   /** Users restart sessions, and edit what their pods have. */

@@ -27,6 +27,7 @@ import { PoolOwners } from './users/pools.ts';
 import { Regroupers } from './users/regroupers.ts';
 import { Remakers } from './users/remakers.ts';
 import { Restarters } from './users/restarts.ts';
+import { Administrators } from './users/rights.ts';
 import { someLimits } from './users/specs.ts';
 import { ANY_IMAGE, CLASSES, NAMESPACES, type Users } from './users/users.ts';
 import { Workload } from './users/workload.ts';
@@ -202,9 +203,10 @@ export class Simulation {
     const moves = focus.groups ?? new Dice(this.#options.seed, 'has moves').chance(0.2);
     const regrouping = moves ? dice.stream('moves') : undefined;
     const pools = this.#installation.sessionPools ? dice.stream('pools') : undefined;
-    const has = (feature: 'sharing' | 'writing' | 'remakes' | 'ages') =>
+    const has = (feature: 'sharing' | 'writing' | 'remakes' | 'ages' | 'rights') =>
       (focus[feature] ?? new Dice(this.#options.seed, `has ${feature}`).chance(0.2)) ? dice.stream(feature) : undefined;
-    const [remakes, ages] = [has('remakes'), has('ages')];
+    const [remakes, ages, rights] = [has('remakes'), has('ages'), has('rights')];
+    if (rights) this.#installation.namespaces = NAMESPACES;
     const users: Users = {
       scheduler,
       server,
@@ -229,6 +231,7 @@ export class Simulation {
       restarts && new Restarters({ scheduler, server, trace, dice: restarts }),
       remakes && new Remakers({ scheduler, server, trace, dice: remakes, users }),
       pools && new PoolOwners({ scheduler, server, trace, dice: pools }, focus.poolEveryMs),
+      rights && new Administrators({ scheduler, server, trace, dice: rights }),
       ages && new Ages({ ...stage, dice: ages }),
     ];
     const everyMs = dice.chance(0.2) ? Number.POSITIVE_INFINITY : dice.skewed(1500, 30_000);

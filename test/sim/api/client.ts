@@ -269,8 +269,9 @@ export class SimApi implements KubeApi {
           lose(1);
           return;
         }
-        if (fate.refusal) {
-          answer(fate.after, fate.refusal.message, () => reject(fate.refusal));
+        const refusal = fate.refusal ?? server.refusal(call.namespace, what);
+        if (refusal) {
+          answer(fate.after, refusal.message, () => reject(refusal));
           return;
         }
         // The server drops a write after its caller's deadline, which the request carries.

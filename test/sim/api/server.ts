@@ -1,3 +1,4 @@
+import { ApiError } from '../../../core/kube/errors.ts';
 import type { KubeObject, Resource, Stored } from '../../../core/kube/types.ts';
 import { customResourceDefinition, kinds } from '../../../core/resources/crd.ts';
 import type { Clock } from '../../../core/runtime.ts';
@@ -58,6 +59,9 @@ export class SimServer {
   readonly #scheduler: Scheduler;
   readonly #connections = new Set<() => void>();
   readonly #heldUntil = new Map<string, number>();
+  /** Namespaces in which the controllers have no rights, and what ends their watches in each. */
+  readonly #closed = new Set<string>();
+  readonly #watches = new Map<string, Set<() => void>>();
   #upAt = 0;
 
   constructor(scheduler: Scheduler, dice: Dice) {
@@ -90,6 +94,31 @@ export class SimServer {
     this.#upAt = this.#scheduler.now + downMs;
     this.store.compact();
     for (const end of [...this.#connections]) end();
+  }
+
+  /**
+   * Takes the controllers' rights in a namespace, or gives them again. Watches there end, as they do after a while where nobody
+   * renews them.
+   */
+  setRights(namespace: string, has: boolean): void {
+    if (has) this.#closed.delete(namespace);
+    else this.#closed.add(namespace);
+    if (!has) for (const end of [...(this.#watches.get(namespace) ?? [])]) end();
+  }
+
+  /** Refusal of a controller's request in the namespace; undefined where it has rights there. */
+  refusal(namespace: string | undefined, what: string): Error | undefined {
+    if (namespace === undefined || !this.#closed.has(namespace)) return undefined;
+    const message = `${what} is forbidden in namespace "${namespace}" (simulated)`;
+    return new ApiError({ code: 403, reason: 'Forbidden', message });
+  }
+
+  /** Calls `end` when the controllers lose their rights in the namespace; returns the function that cancels this. */
+  onLostRights(namespace: string | undefined, end: () => void): () => void {
+    if (namespace === undefined) return () => {};
+    const ends = this.#watches.get(namespace) ?? new Set();
+    this.#watches.set(namespace, ends.add(end));
+    return () => ends.delete(end);
   }
 
   get isDown(): boolean {

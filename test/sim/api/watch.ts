@@ -35,6 +35,8 @@ export async function* watchFaulty<T extends KubeObject>(
   await process.sleep(dice.skewed(0.5, 20));
   signal.throwIfAborted();
   if (server.isDown) throw new TransportError('connection refused (simulated)');
+  const refusal = server.refusal(options.namespace, `watch ${resource.plural}`);
+  if (refusal) throw refusal;
   if (dice.chance(rates().refused)) throw new TransportError('watch refused (simulated)');
 
   const arrived: Item<T>[] = [];
@@ -72,6 +74,11 @@ export async function* watchFaulty<T extends KubeObject>(
     channel.cut();
     channel.send({ type: 'END', error: new TransportError('connection reset (simulated)') }, dice.skewed(0.3, 20));
   });
+  const hasRights = server.onLostRights(options.namespace, () => {
+    broken = true;
+    channel.cut();
+    channel.send({ type: 'END' }, 1);
+  });
   const bookmark = () => {
     if (broken) return;
     channel.send({ type: 'BOOKMARK', resourceVersion: String(server.store.version) }, dice.skewed(0.3, 10));
@@ -86,6 +93,7 @@ export async function* watchFaulty<T extends KubeObject>(
   const close = () => {
     stop();
     notKilled();
+    hasRights();
     channel.cut();
     cancelBookmark();
     cancelEnd();

@@ -30,6 +30,7 @@ export const THIN: Focus = {
   writing: false,
   remakes: false,
   ages: false,
+  rights: false,
 };
 
 /** Choices that leave out of a world what many mistakes have nothing to do with. */

@@ -32,6 +32,8 @@ export interface Focus {
   remakes?: boolean;
   /** The controllers have rights for each namespace, which they lose and get again. */
   rights?: boolean;
+  /** Pods do not pass all texts of their runners on as they are. */
+  garbled?: boolean;
   /** Hours pass again and again, so that sweeps find what is old. */
   ages?: boolean;
   /** Users restart sessions, and edit what their pods have. */

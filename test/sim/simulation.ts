@@ -121,7 +121,9 @@ export class Simulation {
     this.#rates = { ...drawRates(dice), ...focus.rates };
     const open = this.#hasProtections ? 0.3 : 0;
     const hostile = new Dice(seed, 'has hostile pods').chance(0.2) ? 0.3 : 0;
-    this.#podRates = { ...drawPodRates(dice), open, hostile, ...focus.podRates };
+    const garbling = new Dice(seed, 'has garbled texts');
+    const garbled = (focus.garbled ?? garbling.chance(0.2)) ? garbling.pick([0.03, 0.3]) : 0;
+    this.#podRates = { ...drawPodRates(dice), open, hostile, garbled, ...focus.podRates };
     const shared = { scheduler: this.#scheduler, server: this.#server, trace: this.#trace };
     const told: Observer = {
       controllerStarted: (...facts) => this.#observer.controllerStarted(...facts),
@@ -424,5 +426,6 @@ function drawPodRates(dice: Dice): PodRates {
     logLost: rate(1),
     open: 0,
     hostile: 0,
+    garbled: 0,
   };
 }

@@ -31,6 +31,7 @@ export const THIN: Focus = {
   remakes: false,
   ages: false,
   rights: false,
+  garbled: false,
 };
 
 /** Choices that leave out of a world what many mistakes have nothing to do with. */

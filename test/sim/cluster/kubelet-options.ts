@@ -22,6 +22,8 @@ export interface PodRates {
   open: number;
   /** A process of the pod prints hostile text on the container's stdout. */
   hostile: number;
+  /** A text of the runner is withheld, repeated, cut off or changed on its way through the attach; drawn for each. */
+  garbled: number;
 }
 
 export interface KubeletOptions {

@@ -25,6 +25,7 @@ export const NO_POD_FAULTS: PodRates = {
   logLost: 0,
   open: 0,
   hostile: 0,
+  garbled: 0,
 };
 
 const isGated = ({ spec }: StoredPod) => Boolean(spec.schedulingGates?.length);
@@ -271,7 +272,7 @@ export class Kubelets {
     if (!work)
       return new Container({
         ...common,
-        ...{ protocol, isHardened, breaks: () => rates().breaks },
+        ...{ protocol, isHardened, breaks: () => rates().breaks, garbled: () => rates().garbled },
         ...(isHostile && { hostile }),
       });
     const turn = () => server.list(turns).find(({ metadata }) => metadata.uid === work.turn);

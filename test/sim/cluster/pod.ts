@@ -41,6 +41,8 @@ export interface ContainerOptions {
   observer: Observer;
   /** Returns the probability that a stream breaks and loses its data. */
   breaks: () => number;
+  /** Returns the probability that the pod does not pass a text of its runner on as it is. */
+  garbled: () => number;
   /** Dice of a process of the pod that prints hostile text on the container's stdout; absent: there is none. */
   hostile?: Dice;
   onExit(exit: Exit): void;
@@ -51,6 +53,8 @@ const KEPT = /"seq":(\d+),"kind":"(result|approval)","part":(\d+),"parts":(\d+)/
 /** Text of the runner, with the frames that end in it. */
 interface Printed {
   text: string;
+  /** The text is not as the runner has printed it. */
+  isBroken?: true;
   frames: { seq: number; kind: string; printedAt: number }[];
 }
 
@@ -97,6 +101,7 @@ export class Container implements SimContainer {
   #startWriter: () => () => void = () => () => {};
   #stopping = false;
   readonly #options: ContainerOptions;
+  readonly #garbling: Dice;
   readonly #runner: Runner;
   readonly #streams = new Set<Stream>();
   /** The runner's last `ready`, decoded. */
@@ -105,6 +110,7 @@ export class Container implements SimContainer {
   constructor(options: ContainerOptions) {
     const { scheduler, dice, observer, podUID, protocol, isHardened } = options;
     this.#options = options;
+    this.#garbling = options.dice.stream('garbled');
     this.podUID = podUID;
     this.protocol = protocol;
     this.isHardened = isHardened;
@@ -245,9 +251,9 @@ export class Container implements SimContainer {
       scheduler,
       controller,
       `frames of ${this.process.name}`,
-      ({ text, frames }, tookMs) => {
+      ({ text, isBroken, frames }, tookMs) => {
         const onActivity = text.includes('"kind":"pong"');
-        observer.heard(this, { process: controller.name, agoMs: tookMs, onActivity, frames });
+        if (!isBroken) observer.heard(this, { process: controller.name, agoMs: tookMs, onActivity, frames });
         options.onStdout?.(Buffer.from(text));
       },
     );
@@ -336,11 +342,27 @@ export class Container implements SimContainer {
     const printed = { text, frames: this.#framesIn(text) };
     for (const stream of [...this.#streams]) {
       this.#mishap(stream, stream.up);
-      stream.up.send(printed, dice.skewed(0.1, 5));
+      for (const one of this.#passedOn(printed)) stream.up.send(one, dice.skewed(0.1, 5));
     }
     if (!dice.chance(0.02)) return true;
     this.process.after(dice.skewed(0.1, 50), 'stdout drained', () => this.#runner.drained());
     return false;
+  }
+
+  /** Returns what the pod passes on of a text: gaps, repetitions, messages that never end, and bodies that nobody has sealed. */
+  #passedOn(printed: Printed): Printed[] {
+    const { garbled } = this.#options;
+    const dice = this.#garbling;
+    if (garbled() === 0 || !dice.chance(garbled())) return [printed];
+    const { text } = printed;
+    const at = dice.int(0, text.length - 1);
+    const broken = (text: string): Printed => ({ text, isBroken: true, frames: [] });
+    return dice.pick([
+      () => [],
+      () => [printed, printed],
+      () => [broken(`${text.slice(0, at)}\n`)],
+      () => [broken(`${text.slice(0, at)}${dice.pick(['A', '=', '\n'])}${text.slice(at + 1)}`)],
+    ])();
   }
 
   /** Prints hostile text from time to time, as long as the container lives. */

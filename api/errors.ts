@@ -3,6 +3,7 @@ import type * as z from 'zod';
 import { ApiError, isOverQuota, isTooLarge, TransportError } from '../core/kube/errors.ts';
 import { StoreCorruptError, StoreMissingError } from '../core/store/store.ts';
 import { type FieldError, Problem, type ProblemCode } from './problems.ts';
+import { inWords } from './schema-words.ts';
 
 /** Never throws. An unknown error becomes `Internal` without its text, which belongs in the log. */
 export function toProblem(error: unknown): Problem {
@@ -57,7 +58,7 @@ function fromFastify(error: unknown): Problem | undefined {
 }
 
 /** Converts zod's issues to one entry per field. */
-export function fieldErrors(error: z.ZodError): FieldError[] {
+export function fieldErrors(error: z.ZodError, place: 'Body' | 'Parameter' = 'Body'): FieldError[] {
   return error.issues.flatMap((issue) => {
     if (issue.code === 'unrecognized_keys') {
       return issue.keys.map((key) => ({
@@ -65,17 +66,8 @@ export function fieldErrors(error: z.ZodError): FieldError[] {
         message: 'there is no such field; remove it (GET /openapi.json lists the fields)',
       }));
     }
-    return [{ field: pathText(issue.path), message: inWords(issue) }];
+    return [{ field: pathText(issue.path), message: inWords(issue, place) }];
   });
-}
-
-/** Words for a wrong type; zod's own text would name JavaScript's types. */
-function inWords({ code, message }: z.core.$ZodIssue): string {
-  const [, expected, received] = /^Invalid input: expected (\S+), received (\S+)$/.exec(message) ?? [];
-  if (code !== 'invalid_type' || !expected) return message;
-  if (received === 'undefined') return 'it is missing';
-  if (received === 'NaN') return 'it must be a number, given once';
-  return `it must be of type ${expected === 'record' ? 'object' : expected}, not ${received}`;
 }
 
 function pathText(path: readonly PropertyKey[]): string {
@@ -89,7 +81,7 @@ function pathText(path: readonly PropertyKey[]): string {
 
 /** Problem of a body, query, path or header that does not fit its schema. */
 export function invalid(code: 'Invalid' | 'InvalidParameter', error: z.ZodError): Problem {
-  const fields = fieldErrors(error);
+  const fields = fieldErrors(error, code === 'InvalidParameter' ? 'Parameter' : 'Body');
   const detail = fields.map(({ field, message }) => (field ? `${field}: ${message}` : message)).join('; ');
   return new Problem(code, detail, { fields });
 }

@@ -199,6 +199,7 @@ export function buildServer(options: ServerOptions): FastifyInstance<Server> {
           underWay.delete(ended);
           ended.abort(new Error('the client has gone'));
         });
+        if (!route.body) refuseBody(request.body);
         const call = {
           caller,
           params: checked('InvalidParameter', route.params, request.params),
@@ -250,6 +251,12 @@ function checked(
   const rounded = schema.safeParse(asDoubles(value));
   if (!rounded.success) throw invalid(code, rounded.error);
   return schema.parse(value);
+}
+
+/** Refuses a body where none is read: a precondition in it, as Kubernetes has it, would not be heard. */
+function refuseBody(body: unknown): void {
+  if (body === undefined || body === null || (typeof body === 'object' && Object.keys(body).length === 0)) return;
+  throw new Problem('Invalid', 'The request takes no body. A precondition on the UID is the parameter uid: ?uid=….');
 }
 
 function checkServed(namespace: string, served: readonly string[]): void {

@@ -2,6 +2,13 @@ import * as z from 'zod';
 import { MAX_INLINE_FILES_BYTES } from './limits.ts';
 import { anyJson, dnsSubdomain, duration, rules } from './schema.ts';
 
+/** Text for a process: the kernel ends an argument or a variable at a NUL. */
+const processText = () =>
+  z
+    .string()
+    .max(32_768)
+    .regex(/^[^\0]*$/, 'must have no NUL character (\\u0000), which no process can be given');
+
 const secretKeyRef = () =>
   z.strictObject({
     name: z.string().min(1).max(253).describe('Name of the Secret, in the session’s namespace.'),
@@ -15,7 +22,7 @@ const envVar = z
       .max(256)
       .regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be a variable name: letters, digits and "_", not starting with a digit')
       .describe('Name of the variable. Names that begin with BERTH_ are reserved.'),
-    value: z.string().max(32_768).optional().describe('Value of the variable. Set either value or valueFrom.'),
+    value: processText().optional().describe('Value of the variable. Set either value or valueFrom.'),
     valueFrom: z
       .strictObject({ secretKeyRef: secretKeyRef().describe('Secret and key that hold the value.') })
       .optional()
@@ -161,7 +168,7 @@ const tool = z
         'JSON Schema (2020-12) of the arguments, of type object. Arguments that do not match are refused. Default: any object.',
       ),
     command: z
-      .array(z.string().min(1).max(32_768))
+      .array(processText().min(1))
       .min(1)
       .max(64)
       .optional()
@@ -190,20 +197,20 @@ export const agent = z.strictObject({
       'Mode in which turns run. Command: one process for every turn. Server: one process for many turns, which reads requests and writes responses as JSON. Shell: the input’s command runs in bash, or in sh if the image has no bash. Tools: the input calls tools; each call runs in its own process. Default Command.',
     ),
   command: z
-    .array(z.string().min(1).max(32_768))
+    .array(processText().min(1))
     .min(1)
     .max(64)
     .optional()
     .describe('Program, found on the image’s PATH, and its first arguments. No shell is used.'),
   args: z
-    .array(z.string().max(32_768))
+    .array(processText())
     .max(256)
     .optional()
     .describe(
       'Further arguments. $(BERTH_AGENT_DIR), $(BERTH_STATE_DIR), $(BERTH_OUTPUT_DIR), $(BERTH_SECRETS_DIR) and $(SESSION_UID) are replaced; with input Args also $(INPUT) and $(INPUT.field).',
     ),
   resumeArgs: z
-    .array(z.string().max(32_768))
+    .array(processText())
     .max(256)
     .optional()
     .describe(

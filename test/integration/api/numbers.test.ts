@@ -167,7 +167,7 @@ else: answer(status='approval', prompt='?', payload=[9007199254740993, 123456789
       [
         `{"spec":{"retry":{"maxAttempts":${integer}}}}`,
         'spec.retry.maxAttempts',
-        'Too big: expected int to be <=9007199254740991',
+        'it must be at most 9007199254740991',
       ],
     ] as const) {
       const { status, problem } = await call('POST', `${SESSIONS}/echo/turns`, { body });

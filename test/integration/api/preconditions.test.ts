@@ -91,6 +91,15 @@ describe('a change of the object with one UID', () => {
     });
   }
 
+  test('in the body of a deletion, as Kubernetes has it, is refused and not passed over', async () => {
+    const both = await create();
+    const url = `${SESSIONS}/${both.session.metadata.name}`;
+    const refused = await api.call('DELETE', url, { token, body: { preconditions: { uid: OTHER } } });
+    assert.deepEqual([refused.status, refused.problem.code], [422, 'Invalid'], refused.text);
+    assert.match(refused.problem.detail, /takes no body\. .*\?uid=/);
+    assert.equal((await api.call('DELETE', url, { token, body: {} })).status, 204);
+  });
+
   const backends: [string, () => Backend][] = [
     [
       'the HTTP API',

@@ -1,8 +1,17 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
+import * as z from 'zod';
 import { fieldErrors, toProblem } from '../../../api/errors.ts';
 import { PROBLEMS, Problem, problemSchema } from '../../../api/problems.ts';
-import { runCreate, sessionCreate } from '../../../api/schemas.ts';
+import {
+  approvalCreate,
+  listQuery,
+  runCreate,
+  sessionCreate,
+  suspendBody,
+  turnCreate,
+  waitQuery,
+} from '../../../api/schemas.ts';
 import { ApiError, TransportError } from '../../../core/kube/errors.ts';
 import { StoreMissingError } from '../../../core/store/store.ts';
 
@@ -61,4 +70,96 @@ describe('problems', () => {
       { field: 'spec.input', message: 'it is missing' },
     ]);
   });
+
+  test('a NUL in what a process is given is refused by its field', () => {
+    const agent = { command: ['cat', 'a\0'], args: ['\0'], resumeArgs: ['b\0c'], env: [{ name: 'A', value: '\0' }] };
+    const parsed = sessionCreate.safeParse({ spec: { agent } });
+    assert.ok(parsed.error);
+    const message = 'must have no NUL character (\\u0000), which no process can be given';
+    assert.deepEqual(
+      fieldErrors(parsed.error),
+      ['command[1]', 'args[0]', 'resumeArgs[0]', 'env[0].value'].map((field) => ({
+        field: `spec.agent.${field}`,
+        message,
+      })),
+    );
+    assert.ok(sessionCreate.safeParse({ spec: { agent: { command: ['sh', '-c', 'a\nb\u0001'] } } }).success);
+  });
+
+  test('a limit, a choice, a time and a repeated parameter are told in words of JSON', () => {
+    const told = (schema: z.ZodType, value: unknown, place?: 'Parameter') => {
+      const parsed = schema.safeParse(value);
+      assert.ok(parsed.error);
+      return fieldErrors(parsed.error, place).map(({ message }) => message);
+    };
+    assert.deepEqual(
+      [
+        ...told(z.string().min(1), ''),
+        ...told(z.string().min(2), ''),
+        ...told(z.string().max(1), 'ab'),
+        ...told(z.array(z.string()).min(1), []),
+        ...told(z.array(z.string()).max(2), ['a', 'b', 'c']),
+        ...told(z.int().min(1), 0),
+        ...told(z.int32(), 2 ** 40),
+        ...told(z.int(), 3.5),
+        ...told(z.enum(['Many', 'One', 'None']), 'Two'),
+        ...told(z.literal('v1'), 'v2'),
+        ...told(z.iso.datetime(), 'yesterday'),
+        ...told(z.string(), ['a', 'b'], 'Parameter'),
+        ...told(z.string().regex(/^a/, 'must begin with a'), 'b'),
+      ],
+      [
+        'it must not be empty',
+        'it must have at least 2 characters',
+        'it must have at most 1 character',
+        'it must not be empty',
+        'it must have at most 2 entries',
+        'it must be at least 1',
+        'it must be at most 2147483647',
+        'it must be a whole number',
+        'it must be "Many", "One" or "None"',
+        'it must be "v1"',
+        'it must be a time, for example 2026-01-31T12:00:00Z',
+        'it is given more than once; give it once',
+        'must begin with a',
+      ],
+    );
+  });
+
+  test('no schema of a request has a message in words of zod', () => {
+    const values: unknown[] = [
+      undefined,
+      null,
+      '',
+      'x'.repeat(1e6),
+      0,
+      -1,
+      1e300,
+      0.5,
+      true,
+      [],
+      {},
+      ['x'.repeat(1e6)],
+    ];
+    assert.ok('agent' in spread(sessionCreate));
+    for (const schema of [sessionCreate, runCreate, turnCreate, approvalCreate, suspendBody, listQuery, waitQuery]) {
+      for (const key of Object.keys(spread(schema))) {
+        for (const value of values) {
+          for (const body of [{ [key]: value }, { spec: { [key]: value } }, { metadata: { [key]: value } }]) {
+            const parsed = schema.safeParse(body);
+            for (const { message } of parsed.error ? fieldErrors(parsed.error) : []) {
+              assert.doesNotMatch(message, /expected|Invalid|Too /, JSON.stringify(Object.keys(body)));
+            }
+          }
+        }
+      }
+    }
+  });
 });
+
+/** Names of the fields of a schema and of its spec. */
+const spread = (schema: z.ZodType): Record<string, unknown> => {
+  const { shape = {} } = schema as unknown as { shape?: Record<string, z.ZodType> };
+  const inner = (shape.spec as unknown as { def?: { innerType?: z.ZodType } } | undefined)?.def?.innerType;
+  return { ...shape, ...((inner as unknown as { shape?: object } | undefined)?.shape ?? {}) };
+};

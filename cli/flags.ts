@@ -103,6 +103,12 @@ export function port(text: string): number {
   return number;
 }
 
+/** Collects the paths of a flag that takes several; refuses the `--` that the flag took for a path because none was given. */
+export function paths(text: string, before: string[] = []): string[] {
+  if (text === '--') throw new InvalidArgumentError('it needs a file or folder before the --.');
+  return [...before, text];
+}
+
 /** Collects the values of a flag that may be given several times. */
 export function several(text: string, before: string[] = []): string[] {
   return [...before, text];

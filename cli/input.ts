@@ -176,7 +176,9 @@ function tooLarge(what: string, size: string) {
 
 /** Guesses the intention behind an `--input` that is not JSON. */
 function inputHint(text: string, cwd: string): string {
-  if (text !== '' && existsSync(resolve(cwd, text))) return `\nTo read the file ${text}: --input-file ${text}`;
+  // curl and others read a file that is named after an @.
+  const file = text.replace(/^@/, '');
+  if (file !== '' && existsSync(resolve(cwd, file))) return `\nTo read the file ${file}: --input-file ${file}`;
   if (/^\s*(?:["{[]|$)/.test(text)) return keysHint(text, '--input');
   return `\nTo give it as text: --text ${shellQuoted(text)}`;
 }

@@ -8,7 +8,8 @@ export interface DeleteFlags extends ClusterFlags {
 }
 
 /** Deletes sessions with their turns, pods and stored state. Asks first where a person can answer. */
-export async function remove(names: string[], flags: DeleteFlags, cli: Cli): Promise<number> {
+export async function remove(given: string[], flags: DeleteFlags, cli: Cli): Promise<number> {
+  const names = [...new Set(given)];
   return withCluster(flags, cli, async (cluster) => {
     const found = await Promise.all(names.map((name) => getSession(cluster, name, cli.interrupted)));
     const what = names.length === 1 ? `session ${names[0]} with its` : `sessions ${names.join(', ')} with their`;

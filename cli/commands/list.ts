@@ -27,6 +27,16 @@ const WATCH_SECONDS = 300;
 
 /** Lists sessions, turns or Environments. Sessions that build Environments are left out unless a selector asks for them. */
 export async function list(what: Listed, flags: ListFlags, cli: Cli): Promise<number> {
+  const { selector } = flags;
+  try {
+    return await listed(what, flags, cli);
+  } catch (error) {
+    if (selector === undefined || !(error instanceof ApiError) || error.code !== 400) throw error;
+    throw refused(`-l ${selector}: ${error.message}; write it as for kubectl, for example team=blue,!old`);
+  }
+}
+
+async function listed(what: Listed, flags: ListFlags, cli: Cli): Promise<number> {
   if (flags.parent !== undefined && what !== 'sessions') throw refused('--parent selects sessions; list those');
   if (flags.session !== undefined && what !== 'turns') throw refused('--session selects turns; write: list turns');
   const { output } = flags;

@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import { attempts, cpu, duration, memory, name, several } from '../flags.ts';
+import { attempts, cpu, duration, memory, name, paths, several } from '../flags.ts';
 
 /** Options that several commands share. */
 
@@ -71,6 +71,7 @@ export function agentOptions(command: Command): void {
     .option(
       '--with <path...>',
       'files and folders of the program, packed into a ConfigMap; they become its working directory',
+      paths,
     )
     .option('--with-all', 'with --with: also .git, .venv, .env… and files that .gitignore and .berthignore name')
     .option(

@@ -6,6 +6,7 @@ import {
   digest,
   dnsLabel,
   dnsSubdomain,
+  imageReference,
   observedGeneration,
   phaseReason,
   rules,
@@ -20,10 +21,7 @@ export const environmentSpec = z
       .describe(
         'SessionClass that builds the environment, and whose sessions may use it. Default: the SessionClass named python.',
       ),
-    image: z
-      .string()
-      .min(1)
-      .max(512)
+    image: imageReference()
       .optional()
       .describe(
         'Image whose Python the environment is built for, if the class allows it to be set. Default: the class’s image.',

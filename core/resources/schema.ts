@@ -49,6 +49,10 @@ export const dnsSubdomain = () =>
       'must be a DNS name: lower-case letters, digits, "-" and ".", for example my-class',
     );
 
+/** Reference of an image; the node decides whether there is such an image. */
+export const imageReference = () =>
+  z.string().min(1).max(512).regex(/^\S+$/, 'must be the reference of an image, without spaces');
+
 export const duration = () =>
   z.string().max(32).regex(new RegExp(DURATION_PATTERN), 'must be a duration, for example 90s, 30m or 1h30m');
 

@@ -10,6 +10,7 @@ import {
   digest,
   dnsLabel,
   dnsSubdomain,
+  imageReference,
   observedGeneration,
   persistence,
   phaseReason,
@@ -26,10 +27,7 @@ export const sessionSpec = z
   .strictObject({
     class: dnsSubdomain().default('default').describe('Name of the SessionClass. Cannot change. Default: default.'),
     agent: agent.optional().describe('Settings of the agent. The class’s overrides say which fields may be set.'),
-    image: z
-      .string()
-      .min(1)
-      .max(512)
+    image: imageReference()
       .optional()
       .describe('Image of the pod, in place of the class’s. With runner Embedded it must contain the runner.'),
     resources: resourceRequirements

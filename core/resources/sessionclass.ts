@@ -10,6 +10,7 @@ import { PROTECTIONS, processLimits } from './sandbox.ts';
 import {
   count,
   duration,
+  imageReference,
   labelSelector,
   maxTimeouts,
   persistence,
@@ -43,10 +44,7 @@ export const sessionClassSpec = z
       .describe(
         'Markers around the result with runner None. Default <<<BERTH_RESULT_START>>> and <<<BERTH_RESULT_END>>>.',
       ),
-    image: z
-      .string()
-      .min(1)
-      .max(512)
+    image: imageReference()
       .optional()
       .describe(
         'Image of the pods. Default with runner Embedded: the runner image of the installation, see runnerImage.',

@@ -429,7 +429,7 @@ describe('a session', () => {
   });
   test('is deleted with its turns', async () => {
     assert.equal(
-      await caller.ok('delete', 'sleepy', 'live'),
+      await caller.ok('delete', 'sleepy', 'live', 'sleepy'),
       'session.berth.dev/sleepy deleted\nsession.berth.dev/live deleted\n',
     );
     for (const session of ['sleepy', 'live']) {
@@ -475,6 +475,9 @@ describe('a wrong command line ends with 2 and leaves nothing behind:', () => {
     ['turns by a parent', ['list', 'turns', '--parent', 'notes'], /--parent selects sessions/],
     ['sessions by a session', ['list', '--session', 'notes'], /--session selects turns; write: list turns/],
     ['a second turn of a run', ['turn', 'named'], /takes one turn only/],
+    ['labels that cannot be read', ['list', '-l', 'a b'], /-l a b: unable to parse .*; write it as for kubectl/],
+    ['files that are none', ['run', '--with', '--', 'cat'], /--with.* needs a file or folder before the --/],
+    ['an image with a space', ['run', '--image', 'a b', '--', 'true'], /spec\.image.*/],
   ];
   let existing: string;
   beforeAll(async () => {

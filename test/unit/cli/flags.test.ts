@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
-import { cpu, limit, memory } from '../../../cli/flags.ts';
+import { cpu, limit, memory, paths } from '../../../cli/flags.ts';
 
 describe('the value of a flag', () => {
   test('of CPU is a number of cores', () => {
@@ -11,6 +11,10 @@ describe('the value of a flag', () => {
     for (const text of ['512Mi', '2G', '1048576']) assert.equal(memory(text), text);
     for (const text of ['', '512MB', '-1Gi', '100m']) assert.throws(() => memory(text), /with a unit/, text);
     for (const text of ['512', '2k']) assert.throws(() => memory(text), /add a unit, for example 512Mi/, text);
+  });
+  test('of paths is no --, which the flag takes where no path is given', () => {
+    assert.deepEqual(paths('b', paths('a')), ['a', 'b']);
+    assert.throws(() => paths('--'), /needs a file or folder before the --/);
   });
   test('of a limit may be 0', () => {
     assert.deepEqual([limit('0'), limit('0s'), limit('1m30s')], [0, 0, 90_000]);

@@ -159,6 +159,8 @@ describe('the input of a turn', () => {
   });
   test('that names a file is refused with the flag that reads it', () =>
     refuses({ input: file('req.json', '1') }, /--input-file req\.json/));
+  test('that names a file after an @ is refused with the flag that reads it', () =>
+    refuses({ input: `@${file('req2.json', '1')}` }, /\nTo read the file req2\.json: --input-file req2\.json$/));
   test('from a file that does not exist is refused with its path', () =>
     refuses({ inputFile: 'none.json' }, new RegExp(`there is no file ${join(cwd, 'none.json')}`)));
   test('from a directory is refused', () => refuses({ inputFile: '.' }, /is a directory/));

@@ -10,6 +10,7 @@ import type { Clock, Logger, Random } from '../core/runtime.ts';
 import type { Store, StoreKey, StoreUsage } from '../core/store/store.ts';
 import type { Effects } from './act/context.ts';
 import { logCommit } from './act/log-commit.ts';
+import { LogPlaces } from './act/log-places.ts';
 import { StatesAhead } from './act/states-ahead.ts';
 import type { Caches } from './caches/caches.ts';
 import type { Watches } from './caches/watches.ts';
@@ -190,6 +191,7 @@ export class Leading {
       store: yieldingStore(options.store, (namespace, bytes) => this.#garbage.makeRoom(namespace, bytes)),
       archives: new Archives(),
       statesAhead: new StatesAhead(clock),
+      logPlaces: new LogPlaces(),
       links: this.#links,
       ledger: this.#ledger,
       networkPolicies: this.#networkPolicies,

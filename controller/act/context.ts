@@ -11,6 +11,7 @@ import type { NetworkPolicies } from '../network/policies.ts';
 import type { StatusWriter } from '../runtime/status-writer.ts';
 import type { EventFacts } from '../status/events.ts';
 import type { CachedTurn, SessionMemory, World } from '../world/world.ts';
+import type { LogPlaces } from './log-places.ts';
 import type { StatesAhead } from './states-ahead.ts';
 
 /** The present leadership. */
@@ -51,6 +52,8 @@ export interface Effects {
   ownTime(): number;
   random: Random;
   log: Logger;
+  /** Limits how many logs of ended containers are in memory. */
+  logPlaces: LogPlaces;
   /** Waits for a store without keeping other sessions from being reconciled. */
   aside<R>(work: () => Promise<R>): Promise<R>;
   /** Logs that the turn has ended, or waits for a decision; `statuses` does so for its own writes. */

@@ -1,8 +1,7 @@
-import type { StoredPod } from '../../core/kube/builtin.ts';
 import { isAlreadyExists, isConflict, isNotFound, isOverQuota } from '../../core/kube/errors.ts';
 import { pods } from '../../core/kube/resources.ts';
 import { ownedBy, sessionOwner, sessions, turns } from '../../core/resources/kinds.ts';
-import { API_GROUP_VERSION, CONTAINER, firstTurnName } from '../../core/resources/names.ts';
+import { API_GROUP_VERSION, firstTurnName } from '../../core/resources/names.ts';
 import type { Action } from '../decide/actions.ts';
 import { awaitsFirstTurn } from '../decide/policies/turns.ts';
 import { attachability } from '../link/links.ts';
@@ -22,12 +21,12 @@ import { adoptTurn, endReplaced } from './former-session.ts';
 import { linkSession } from './link-session.ts';
 import { ownIncarnation, withSlotHeld } from './own.ts';
 import { readFiles } from './read-files.ts';
+import { takeLog } from './read-log.ts';
 import { giveInput, letRun } from './runnerless.ts';
 import { showUsage } from './show-usage.ts';
 import { startTurn } from './start-turn.ts';
 import { abortSuspension, askForSuspension, undoSuspension, verifySuspension } from './suspension.ts';
 import { writingSession } from './too-large.ts';
-import { endedLog, isUnreadable } from './unreadable-log.ts';
 import { writeTurn } from './write-turn.ts';
 
 /** Ends of turns that are nobody's wish and no agent's doing. */
@@ -68,7 +67,7 @@ const handlers: Handlers = {
     learn(context.memory, { fact: 'ApprovalsRead', request });
   },
   ReadFiles: async (context, { configMaps }) => readFiles(context, configMaps),
-  ReadLog: takeLog,
+  ReadLog: async (context, action) => takeLog(context, action),
   OpenLink: (context, { pod }) => context.effects.links.open(pod, linkSession(context)).open(attachability(pod)),
   CloseLink: closeLink,
   Bind: async (context, { settings }) => bindRunner(context, settings),
@@ -126,13 +125,6 @@ async function deletePod(context: ReconcileContext, action: Of<'DeletePod'>): Pr
     if (!isNotFound(error) && !isConflict(error)) throw error;
   });
   if (ours) learn(memory, { ...asked, accepted: true });
-}
-
-async function takeLog(context: ReconcileContext, { pod }: Of<'ReadLog'>): Promise<void> {
-  const opened = context.effects.links.open(pod, linkSession(context));
-  const log = await readLog(context, pod);
-  learn(context.memory, { fact: 'LogRead', podUID: pod.metadata.uid });
-  if (log) await opened.takeLog(log);
 }
 
 function closeLink({ effects, world, memory }: ReconcileContext): void {
@@ -193,30 +185,3 @@ async function createFirstTurn(context: ReconcileContext): Promise<void> {
 }
 
 const withInput = ({ spec, ...session }: CachedSession, input: unknown) => ({ ...session, spec: { ...spec, input } });
-
-/** Bytes of an ended container's log that are read at least where it has more: its end. Kubelets keep 10 MiB by default. */
-const LOG_BYTES = 16 * 1024 * 1024;
-
-/** Reads the log of an ended container; undefined where there is none. */
-async function readLog(
-  context: ReconcileContext,
-  { metadata: { namespace, name, uid } }: StoredPod,
-): Promise<Buffer | undefined> {
-  const pieces: Buffer[] = [];
-  try {
-    // Frames open under the keys of their pod only, so the log of another pod of the name says nothing.
-    const log = context.effects.api.podLog({ namespace, name }, { container: CONTAINER, signal: context.signal });
-    let bytes = 0;
-    for await (const piece of endedLog(context, log)) {
-      pieces.push(piece);
-      bytes += piece.length;
-      // The last frames matter most.
-      while (bytes - (pieces[0]?.length ?? 0) >= LOG_BYTES) bytes -= pieces.shift()?.length ?? 0;
-    }
-    return Buffer.concat(pieces);
-  } catch (error) {
-    if (context.signal.aborted) throw error;
-    if (!isUnreadable(context, uid, error)) throw error;
-    return undefined;
-  }
-}

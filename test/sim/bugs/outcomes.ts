@@ -47,7 +47,7 @@ export const outcomeBugs: readonly Bug[] = [
     focus: { misfortunes: ['a pod is killed'], misfortuneEveryMs: 2000, podRates: { logLost: 0 }, rates: { log: 0 } },
     edits: [
       {
-        file: 'controller/act/perform.ts',
+        file: 'controller/act/read-log.ts',
         find: '    return Buffer.concat(pieces);',
         replace: '    return undefined;',
       },

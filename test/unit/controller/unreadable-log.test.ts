@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import type { ReconcileContext } from '../../../controller/act/context.ts';
+import { LogPlaces } from '../../../controller/act/log-places.ts';
 import { perform } from '../../../controller/act/perform.ts';
 import { ApiError, TransportError } from '../../../core/kube/errors.ts';
 import type { StoredTurn } from '../../../core/resources/kinds.ts';
@@ -47,6 +48,8 @@ function reading(answer: { text?: string; error?: Error }) {
       ...writesOver(api),
       clock,
       log: silentLogger,
+      logPlaces: new LogPlaces(),
+      aside: <R>(work: () => Promise<R>) => work(),
       leader: { identity: 'ctl_1', epoch: () => 1 },
       links: { get: () => undefined, open: () => ({ takeLog: (log: Buffer) => taken.push(log.toString()) }) },
     },

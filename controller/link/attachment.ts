@@ -65,6 +65,7 @@ export class Attachment {
   #queuedFor = '';
   readonly #pending: PendingAttach = {
     priority: () => (this.#waiting === undefined ? this.#options.priority() : 'WaitedFor'),
+    isSilent: () => (this.#silence?.attaches ?? 0) > 0,
   };
   /** Gives back the place of the present attach on its node. */
   #leave: Leave = () => {};
@@ -271,7 +272,7 @@ export class Attachment {
     const { clock, limit, onChange, onDelay } = this.#options;
     const node = this.#node;
     const enter = () => limit.enter(node, this.#pending, signal);
-    if (limit.hasRoom(node, this.#pending.priority())) return enter();
+    if (limit.hasRoom(node, this.#pending.priority(), this.#pending.isSilent?.())) return enter();
     this.#queuedSince = clock.monotonic();
     this.#queuedFor = node;
     const entered = enter();

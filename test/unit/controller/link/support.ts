@@ -24,7 +24,7 @@ const BIND = {
 export const TURN = { turn: 'turn-1', name: 'a', index: 1, attempt: 1, input: null, timeoutMs: 600_000 };
 
 /** A link to the pod `uid`. */
-function linkTo(
+export function linkTo(
   api: LinkOptions['api'],
   clock: VirtualClock,
   change: Partial<LinkOptions> & { uid?: string } = {},

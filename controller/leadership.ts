@@ -152,6 +152,7 @@ export class Leading {
       clock,
       random,
       log,
+      epoch: options.epoch,
       intervalMs: options.garbageIntervalMs * 10,
       signal: AbortSignal.any([signal, this.#closing.signal]),
     });
@@ -353,7 +354,7 @@ export class Leading {
     this.#ledger.close();
     const [areDone] = await Promise.all([
       Promise.all([this.#queue, this.#pools, this.#environments, this.#garbage].map((each) => each.stop(graceMs))),
-      // A request for a NetworkPolicy that is left under way takes no slot and changes no turn.
+      // A request for a NetworkPolicy that is left under way takes no slot, and a later leader writes a policy before it relies on it.
       this.#networkPolicies.stop(graceMs),
     ]);
     this.#links.closeAll();

@@ -6,6 +6,7 @@ import { WorkQueue } from '../../core/kube/queue.ts';
 import { networkPolicies as resource } from '../../core/kube/resources.ts';
 import type { KubeApi, Stored } from '../../core/kube/types.ts';
 import {
+  ANNOTATION_EPOCH,
   LABEL_CLASS,
   LABEL_MANAGED_BY,
   LABEL_NETWORK,
@@ -27,6 +28,8 @@ export interface NetworkPoliciesOptions {
   clock: Clock;
   random: Random;
   log: Logger;
+  /** Epoch of the present leadership. */
+  epoch(): number;
   /** Milliseconds between two reconciles of an unchanged policy; a policy unused at two of them in a row is deleted. */
   intervalMs: number;
   /** Signal that aborts when the leadership ends or the controller stops. */
@@ -49,6 +52,8 @@ export class NetworkPolicies {
   readonly #idle = new Set<string>();
   /** UIDs of policies whose deletion was begun: whatever a cache or a live read shows, they do not count. */
   readonly #removed = new Set<string>();
+  /** UIDs of policies that this leader has written: a deletion that an earlier leader left under way fails. */
+  readonly #written = new Set<string>();
 
   constructor(options: NetworkPoliciesOptions) {
     const { clock, random, log } = options;
@@ -97,36 +102,49 @@ export class NetworkPolicies {
   }
 
   /**
-   * Resolves once the policy exists as the class says; makes no request where that is known. Rejects when it cannot be
-   * made so, with `NetworkPolicyTaken` when another object has its name.
+   * Resolves once the policy exists as the class says and pods can rely on it; makes no request where that is known. Rejects when it
+   * cannot be made so, with `NetworkPolicyTaken` when another object has its name.
    */
   async ensure(namespace: string, sessionClass: string, signal: AbortSignal): Promise<void> {
-    const { api, caches, log } = this.#options;
+    await this.#ensure(namespace, sessionClass, signal, true);
+  }
+
+  /** `isRelied`: pods are about to be made, so the policy has to be one that this leader wrote. */
+  async #ensure(namespace: string, sessionClass: string, signal: AbortSignal, isRelied: boolean): Promise<void> {
+    const { api, caches, log, epoch } = this.#options;
     const known = caches.class(sessionClass);
     if (!known) throw new Error(`SessionClass "${sessionClass}" is not there to say what its pods may reach`);
     const wanted = networkPolicy(namespace, sessionClass, known.spec.sandbox?.network);
     const ref = { namespace, name: wanted.metadata.name };
+    const isFine = (policy: Stored<NetworkPolicy>) =>
+      isAsWanted(policy, wanted) && (!isRelied || this.#written.has(policy.metadata.uid));
     const cached = caches.networkPolicy(namespace, ref.name);
-    if (cached && !this.#removed.has(cached.metadata.uid) && isAsWanted(cached, wanted)) return;
+    if (cached && !this.#removed.has(cached.metadata.uid) && isFine(cached)) return;
+    const wrote = (policy: Stored<NetworkPolicy>, what: string) => {
+      this.#written.add(policy.metadata.uid);
+      log.info({ namespace, networkPolicy: ref.name }, what);
+    };
     try {
-      await api.create(resource, wanted, { signal });
-      log.info({ namespace, networkPolicy: ref.name }, 'network policy created');
-      return;
+      return wrote(await api.create(resource, wanted, { signal }), 'network policy created');
     } catch (error) {
       if (!isAlreadyExists(error)) throw error;
     }
     const live = await api.get(resource, ref, { signal });
     if (this.#removed.has(live.metadata.uid)) {
       await this.#delete(live, signal);
-      await api.create(resource, wanted, { signal });
+      wrote(await api.create(resource, wanted, { signal }), 'network policy created');
     } else if (!isOurs(live)) {
       throw new NetworkPolicyTaken(
         `NetworkPolicy "${ref.name}" exists in namespace "${namespace}" and was not made by Berth; delete it.`,
       );
-    } else if (!isAsWanted(live, wanted)) {
-      const metadata = { ...live.metadata, labels: { ...live.metadata.labels, ...wanted.metadata.labels } };
-      await api.replace(resource, { ...live, metadata, spec: wanted.spec }, { signal });
-      log.info({ namespace, networkPolicy: ref.name }, 'network policy updated');
+    } else if (!isFine(live)) {
+      const labels = { ...live.metadata.labels, ...wanted.metadata.labels };
+      const annotations = { ...live.metadata.annotations, [ANNOTATION_EPOCH]: `${epoch()}` };
+      const metadata = { ...live.metadata, labels, annotations };
+      wrote(
+        await api.replace(resource, { ...live, metadata, spec: wanted.spec }, { signal }),
+        'network policy updated',
+      );
     }
   }
 
@@ -140,7 +158,7 @@ export class NetworkPolicies {
     if (sessionClass !== undefined) {
       this.#idle.delete(key);
       // The policy of a deleted class stays as it is.
-      if (caches.class(sessionClass)) await this.ensure(namespace, sessionClass, signal);
+      if (caches.class(sessionClass)) await this.#ensure(namespace, sessionClass, signal, false);
       return this.#jittered(intervalMs);
     }
     if (!policy || !isOurs(policy) || this.#hasPods(namespace, policy)) return policy && this.#jittered(intervalMs);
@@ -171,11 +189,13 @@ export class NetworkPolicies {
   }
 
   async #delete({ metadata }: Stored<NetworkPolicy>, signal: AbortSignal): Promise<void> {
-    const { name, uid } = metadata;
+    const { name, uid, resourceVersion } = metadata;
     const ref = { namespace: metadata.namespace, name };
     try {
-      await this.#options.api.delete(resource, ref, { uid, signal });
+      // A later leader that relies on the policy has written it.
+      await this.#options.api.delete(resource, ref, { uid, resourceVersion, signal });
     } catch (error) {
+      if (isConflict(error)) this.#removed.delete(uid);
       if (isNotFound(error) || isConflict(error)) return;
       // A rejected deletion has had no effect.
       if (error instanceof ApiError && error.code < 500) this.#removed.delete(uid);

@@ -37,6 +37,9 @@ export const ANNOTATION_IDEMPOTENCY = 'berth.dev/idempotency-digest';
 /** Annotation with the time, RFC 3339, of the last use of the session other than by a turn. */
 export const ANNOTATION_TOUCHED_AT = 'berth.dev/touched-at';
 
+/** Annotation of a NetworkPolicy with the epoch of the leader that wrote it last, so that a deletion by an earlier one fails. */
+export const ANNOTATION_EPOCH = 'berth.dev/epoch';
+
 /** Annotation with the class's redaction rules when a pod without a runner was created. JSON. */
 export const ANNOTATION_REDACTION = 'berth.dev/redaction';
 

@@ -29,11 +29,16 @@ test('a policy that was deleted while no controller led is made again for the po
   await world.until('the policy', () => policies().includes(name));
 });
 
-/** A namespace whose server and whose cache are apart: the cache learns of a removal when the test says so. */
-function setUp() {
-  let stored: Policy | undefined;
-  let cached: Policy | undefined;
+/**
+ * A namespace whose server and whose cache are apart: the cache learns of a removal when the test says so. `former`: the policy that
+ * an earlier leader left.
+ */
+function setUp(former?: Policy) {
+  let stored: Policy | undefined = former;
+  let cached: Policy | undefined = former;
   let made = 0;
+  /** Preconditions of the last deletion. */
+  let deleted: { uid: string; resourceVersion: string } | undefined;
   const calls: string[] = [];
   const sessions: CachedSession[] = [];
   const pods: StoredPod[] = [];
@@ -55,12 +60,25 @@ function setUp() {
       if (!stored) throw error(404, 'NotFound');
       return stored;
     },
-    async delete(_resource: unknown, _ref: unknown, { uid }: { uid: string }) {
+    async replace(_resource: unknown, policy: Policy) {
+      calls.push('replace');
+      if (stored?.metadata.resourceVersion !== policy.metadata.resourceVersion) throw error(409, 'Conflict');
+      const resourceVersion = `${Number(policy.metadata.resourceVersion) + 1}`;
+      stored = { ...policy, metadata: { ...policy.metadata, resourceVersion } };
+      return stored;
+    },
+    async delete(
+      _resource: unknown,
+      _ref: unknown,
+      { uid, resourceVersion }: { uid: string; resourceVersion: string },
+    ) {
       calls.push('delete');
+      deleted = { uid, resourceVersion };
       const waits = deletion ? undefined : new Promise<boolean>((resolve) => (deletion = resolve));
       const effective = waits ? await waits : true;
       if (!effective) throw error(504, 'Timeout');
-      if (stored?.metadata.uid !== uid) throw error(409, 'Conflict');
+      const { metadata } = stored ?? {};
+      if (metadata?.uid !== uid || metadata.resourceVersion !== resourceVersion) throw error(409, 'Conflict');
       stored = undefined;
     },
   } as unknown as KubeApi;
@@ -82,6 +100,7 @@ function setUp() {
     clock,
     random: systemRandom,
     log: silentLogger,
+    epoch: () => 7,
     intervalMs: 1000,
     signal: never,
   });
@@ -94,6 +113,9 @@ function setUp() {
     pods,
     get stored() {
       return stored;
+    },
+    get deleted() {
+      return deleted;
     },
     get isBeingDeleted() {
       return deletion !== undefined;
@@ -109,6 +131,25 @@ describe('a network policy', () => {
     await cluster.ensure();
     await cluster.ensure();
     assert.deepEqual(cluster.calls, ['create']);
+  });
+
+  test('that an earlier leader left is written once before pods rely on it, so that its late deletion fails', async () => {
+    const first = setUp();
+    await first.ensure();
+    const left = first.stored as Policy;
+    const cluster = setUp(left);
+    await cluster.ensure();
+    await cluster.ensure();
+    assert.deepEqual(cluster.calls, ['create', 'get', 'replace']);
+    const { uid, resourceVersion, annotations } = (cluster.stored as Policy).metadata;
+    assert.deepEqual([uid, annotations], [left.metadata.uid, { 'berth.dev/epoch': '7' }]);
+    // The deletion of the earlier leader has the version that it knew.
+    assert.notEqual(resourceVersion, left.metadata.resourceVersion);
+    first.policies.start();
+    for (let i = 0; i < 5 && !first.isBeingDeleted; i++) await first.clock.advance(1000);
+    assert.deepEqual(first.deleted, { uid, resourceVersion: left.metadata.resourceVersion });
+    first.finishDeletion(true);
+    await first.policies.stop(0);
   });
 
   for (const effective of [true, false]) {

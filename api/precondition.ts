@@ -1,4 +1,4 @@
-import { isConflict } from '../core/kube/errors.ts';
+import { isOtherUID } from '../core/kube/errors.ts';
 import type { KubeApi, ObjectRef, Resource, ServerMeta } from '../core/kube/types.ts';
 import { Problem } from './problems.ts';
 
@@ -16,7 +16,7 @@ export async function onlyIf<T>(
   try {
     return await change;
   } catch (error) {
-    if (uid === undefined || !isConflict(error)) throw error;
+    if (uid === undefined || !isOtherUID(error)) throw error;
     refuseOther(await api.get(resource, ref), uid, resource);
     throw error;
   }

@@ -50,12 +50,11 @@ export interface Backend {
   rehearse(plan: Plan, mode: DryRun, cli: Cli): Promise<KubeObject[]>;
   /**
    * Resolves with the session as it is after the request. `spec.suspendRequest` identifies the request without `hold`. This and the
-   * methods below change the very object that is given: they refuse another that has its name by now.
+   * methods below change the very object that is given: they reject with NotFound where another has its name by now.
    */
   suspend(session: StoredSession, hold: boolean, signal: AbortSignal): Promise<StoredSession>;
   restart(session: StoredSession, signal: AbortSignal): Promise<StoredSession>;
   resume(session: StoredSession, signal: AbortSignal): Promise<void>;
-  /** Rejects with NotFound where the session was deleted already, whatever has its name. */
   deleteSession(session: StoredSession, options: CallOptions): Promise<void>;
   /** Has a turn end that has not ended yet. */
   cancelTurn(turn: StoredTurn, signal: AbortSignal): Promise<void>;

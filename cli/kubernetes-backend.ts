@@ -1,6 +1,6 @@
 import { randomSuffix } from '../core/generated-name.ts';
 import type { KubeClient } from '../core/kube/client.ts';
-import { isConflict } from '../core/kube/errors.ts';
+import { isOtherUID } from '../core/kube/errors.ts';
 import { type StoredSession, sessions, turns } from '../core/resources/kinds.ts';
 import type { Backend } from './backend.ts';
 import type { Cli } from './cli.ts';
@@ -10,8 +10,16 @@ import { replaced } from './replaced.ts';
 /** Backend on the Kubernetes API. Modules are imported when they are needed: each command needs few of them. */
 export function kubernetesBackend(cluster: () => KubeCluster, api: KubeClient, cli: Cli): Backend {
   const ref = (name: string) => ({ namespace: cluster().namespace, name });
+  /** Resolves as the change does; a change of another object that has the name by now is told so. */
+  const ofThis = async <T>(change: Promise<T>, name: string, kind: 'session' | 'turn'): Promise<T> => {
+    try {
+      return await change;
+    } catch (error) {
+      throw isOtherUID(error) ? replaced(name, kind) : error;
+    }
+  };
   const patch = ({ metadata: { name, uid } }: StoredSession, spec: object, signal: AbortSignal) =>
-    api.patch(sessions, ref(name), { metadata: { uid }, spec }, { signal });
+    ofThis(api.patch(sessions, ref(name), { metadata: { uid }, spec }, { signal }), name, 'session');
   return {
     async createSession(session, turn, cli) {
       const { createSession, createTurn } = await import('./create.ts');
@@ -28,16 +36,11 @@ export function kubernetesBackend(cluster: () => KubeCluster, api: KubeClient, c
     async resume(session, signal) {
       await patch(session, { suspend: false, suspendRequest: null }, signal);
     },
-    async deleteSession({ metadata: { name, uid } }, options) {
-      try {
-        await api.delete(sessions, ref(name), { uid, ...options });
-      } catch (error) {
-        throw isConflict(error) ? replaced(name) : error;
-      }
-    },
+    deleteSession: ({ metadata: { name, uid } }, options) =>
+      ofThis(api.delete(sessions, ref(name), { uid, ...options }), name, 'session'),
     async cancelTurn({ metadata: { name, uid } }, signal) {
-      // The API server takes the UID in a patch as a precondition.
-      await api.patch(turns, ref(name), { metadata: { uid }, spec: { cancel: true } }, { signal });
+      const change = api.patch(turns, ref(name), { metadata: { uid }, spec: { cancel: true } }, { signal });
+      await ofThis(change, name, 'turn');
     },
     decide: async (turn, requestId, decision, signal) =>
       (await import('./decide.ts')).createApproval(turn, requestId, decision, cluster(), signal),

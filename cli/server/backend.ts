@@ -36,17 +36,28 @@ export function serverBackend(
   /** Sends what is done once, however often it is sent. */
   const once = (path: string, body: object, signal: AbortSignal) =>
     client.json('POST', path, { body, key: randomUUID(), signal });
-  /** Sends a change of the object with this UID. A server of an earlier release does not know the parameter, and goes by the name. */
-  const change = async (method: string, path: string, uid: string, request: ServerRequest): Promise<unknown> => {
+  /**
+   * Sends a change of this very session or turn. A server of an earlier release does not know the parameter, and goes by the
+   * name.
+   */
+  const change = async (
+    method: string,
+    path: string,
+    { kind, metadata: { name, uid } }: StoredSession | StoredTurn,
+    request: ServerRequest,
+  ): Promise<unknown> => {
     try {
       return await client.json(method, path, { ...request, query: { uid } });
     } catch (error) {
+      if (error instanceof ServerError && error.reason === 'UIDMismatch') {
+        throw replaced(name, kind === turns.kind ? 'turn' : 'session');
+      }
       if (!isUnknownParameter(error, 'uid')) throw error;
       return client.json(method, path, request);
     }
   };
-  const changeOnce = ({ metadata: { name, uid } }: StoredSession, what: string, body: object, signal: AbortSignal) =>
-    change('POST', `${pathOf(name)}/${what}`, uid, { body, key: randomUUID(), signal });
+  const changeOnce = (of: StoredSession, what: string, body: object, signal: AbortSignal) =>
+    change('POST', `${pathOf(of.metadata.name)}/${what}`, of, { body, key: randomUUID(), signal });
   const session = (shown: unknown): StoredSession => objects.object(sessions, shown);
 
   const createTurn = async (
@@ -93,7 +104,7 @@ export function serverBackend(
         const made = isOne ? firstTurn(created, cli) : createTurn(turn, created, cli.interrupted);
         return { session: created, turn: await made };
       } catch (error) {
-        await change('DELETE', pathOf(name), created.metadata.uid, { deadlineMs: 5_000 }).catch(() => {
+        await change('DELETE', pathOf(name), created, { deadlineMs: 5_000 }).catch(() => {
           cli.say(`session ${name} is left incomplete; remove it with: ${cli.name} delete ${name}`);
         });
         throw error;
@@ -107,20 +118,17 @@ export function serverBackend(
     },
     suspend: async (of, hold, signal) => session(await changeOnce(of, 'suspend', { hold }, signal)),
     restart: async (of, signal) => session(await changeOnce(of, 'restart', {}, signal)),
-    async resume({ metadata: { name, uid } }, signal) {
-      await change('POST', `${pathOf(name)}/resume`, uid, { body: {}, isRepeatable: true, signal });
+    async resume(of, signal) {
+      await change('POST', `${pathOf(of.metadata.name)}/resume`, of, { body: {}, isRepeatable: true, signal });
     },
-    async deleteSession({ metadata: { name, uid } }, options: CallOptions) {
+    async deleteSession(of, options: CallOptions) {
+      const { name, uid } = of.metadata;
       const now = await ifThere(objects.get(sessions, { namespace, name }, options));
       if (now && now.metadata.uid !== uid) throw replaced(name);
-      try {
-        await change('DELETE', pathOf(name), uid, options);
-      } catch (error) {
-        throw error instanceof ServerError && error.reason === 'UIDMismatch' ? replaced(name) : error;
-      }
+      await change('DELETE', pathOf(name), of, options);
     },
     async cancelTurn(turn, signal) {
-      await change('POST', `${turnPath(turn)}/cancel`, turn.metadata.uid, { body: {}, isRepeatable: true, signal });
+      await change('POST', `${turnPath(turn)}/cancel`, turn, { body: {}, isRepeatable: true, signal });
     },
     async decide(turn, requestId, { decision, response, note }, signal) {
       const spec = { requestId, decision, ...(response === undefined ? {} : { response }), ...(note && { note }) };

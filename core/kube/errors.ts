@@ -64,6 +64,14 @@ export const isAlreadyExists = is(409, 'AlreadyExists');
 export const isConflict = is(409, 'Conflict');
 export const isInvalid = is(422);
 export const isForbidden = is(403);
+/**
+ * True if a write named another UID than the object of the name has: a conflict for a deletion or a replacement, and for a patch a field
+ * that cannot change.
+ */
+export const isOtherUID = (error: unknown) =>
+  isConflict(error) ||
+  (isInvalid(error) &&
+    ((error as ApiError).status.details?.causes ?? []).some(({ field }) => field === 'metadata.uid'));
 /** plugin/pkg/admission/resourcequota: "… is forbidden: exceeded quota: NAME, requested: …, used: …, limited: …" */
 export const isOverQuota = (error: unknown) => isForbidden(error) && /exceeded quota/.test((error as ApiError).message);
 /** True if rights in a namespace are missing, or the namespace is: an immediate retry is useless. */

@@ -176,6 +176,21 @@ export function objectContract(connect: Connect): void {
       assert.match(body.message, /Precondition failed: UID in precondition: 11111111-1111-1111-1111-111111111111/);
     });
 
+    test('the uid in a patch cannot be another, and a version in it is compared first', async () => {
+      const made = await bench.make();
+      const uid = '11111111-1111-1111-1111-111111111111';
+      const patch = (metadata: object) => bench.api.patch(bench.at(made), { metadata }, 'merge');
+      const { status, body } = await patch({ uid });
+      assert.equal(status, 422);
+      assert.match(
+        body.message,
+        /metadata\.uid: Invalid value: "11111111-1111-1111-1111-111111111111": field is immutable/,
+      );
+      assert.equal(body.details.causes[0].field, 'metadata.uid');
+      assert.equal((await patch({ uid, resourceVersion: '1' })).status, 409);
+      assert.equal((await patch({ uid: made.metadata.uid })).status, 200);
+    });
+
     test('the name cannot be changed', async () => {
       const made = await bench.make();
       const put = await bench.api.put(bench.at(made), { ...made, metadata: { ...made.metadata, name: 'other' } });

@@ -168,7 +168,8 @@ export class Registry {
   #checkPreconditions(type: ResourceType, object: ApiObject, current: ApiObject, options: UpdateOptions): void {
     const { uid, resourceVersion } = object.metadata;
     const name = current.metadata.name;
-    if (uid && uid !== current.metadata.uid) {
+    const isOther = uid !== undefined && uid !== '' && uid !== current.metadata.uid;
+    if (isOther && (options.replace || options.applied)) {
       throw conflict(
         type,
         name,
@@ -176,12 +177,14 @@ export class Registry {
       );
     }
     if (!resourceVersion || resourceVersion === '0') {
-      if (!options.replace || !type.custom) return;
-      throw invalidObject({ group: type.group, kind: type.plural }, name, [
-        invalid('metadata.resourceVersion', 0, 'must be specified for an update'),
-      ]);
-    }
-    if (resourceVersion !== current.metadata.resourceVersion) throw modified(type, name);
+      if (options.replace && type.custom) {
+        throw invalidObject({ group: type.group, kind: type.plural }, name, [
+          invalid('metadata.resourceVersion', 0, 'must be specified for an update'),
+        ]);
+      }
+    } else if (resourceVersion !== current.metadata.resourceVersion) throw modified(type, name);
+    // rest.BeforeUpdate: the uid of a patch is no precondition, but a field that cannot change.
+    if (isOther) throw invalidObject(type, name, [invalid('metadata.uid', uid, 'field is immutable')]);
   }
 
   #validate(

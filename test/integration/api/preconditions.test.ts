@@ -126,7 +126,10 @@ describe('a change of the object with one UID', () => {
         () => backend().resume(session, signal),
         () => backend().cancelTurn(remade(both.turn), signal),
       ]) {
-        await assert.rejects(change, { code: 409 });
+        await assert.rejects(change, {
+          code: 404,
+          message: /was deleted, and another has its name; that one is kept$/,
+        });
       }
       await assert.rejects(backend().deleteSession(session, {}), {
         code: 404,

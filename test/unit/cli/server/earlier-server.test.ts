@@ -40,12 +40,12 @@ test('a server that does not know the precondition yet is asked by the name, and
 });
 
 test('any other refusal of the server is the answer', async () => {
-  for (const refusal of [
-    { code: 'UIDMismatch', field: 'uid' },
-    { code: 'InvalidParameter', field: 'session' },
-  ]) {
-    const { backend, taken } = backendOf(refusal);
-    await assert.rejects(backend.suspend({ metadata } as never, false, signal), { reason: refusal.code });
+  for (const [code, field, reason] of [
+    ['UIDMismatch', 'uid', 'NotFound'],
+    ['InvalidParameter', 'session', 'InvalidParameter'],
+  ] as const) {
+    const { backend, taken } = backendOf({ code, field });
+    await assert.rejects(backend.suspend({ metadata } as never, false, signal), { reason });
     assert.deepEqual(taken, []);
   }
 });

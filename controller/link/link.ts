@@ -1,81 +1,21 @@
 import { createHash } from 'node:crypto';
-import { type DecoderCounters, FrameDecoder, type FrameEvent } from '../../core/frames/decode.ts';
+import { FrameDecoder, type FrameEvent } from '../../core/frames/decode.ts';
 import { ASK_READY, bindText, type Position } from '../../core/frames/encode.ts';
 import type { Bind, ControlKind, ControlMessages, Frame, Pong, Ready, Refused } from '../../core/frames/messages.ts';
 import { validateFrame } from '../../core/frames/validate.ts';
-import type { KubeApi } from '../../core/kube/types.ts';
-import { type Clock, type Logger, latestTime, type Random } from '../../core/runtime.ts';
+import { latestTime } from '../../core/runtime.ts';
 import type { LinkView } from '../world/link-view.ts';
-import { type Allowance, Allowances, type Work } from './allowance.ts';
-import type { AttachLimit, Priority } from './attach-limit.ts';
 import { Attachment } from './attachment.ts';
 import { Binding } from './binding.ts';
 import { Heartbeat } from './heartbeat.ts';
 import { HeldBytes, type Holder } from './held-bytes.ts';
 import { Inbox } from './inbox.ts';
-import type { MasterKeys } from './keys.ts';
 import { LogReader } from './log-reader.ts';
-import type { PodCounters } from './pod-counters.ts';
+import type { Contents, LinkOptions } from './options.ts';
 import { Resend } from './resend.ts';
-import type { Silences } from './silences.ts';
+import { Throttle } from './throttle.ts';
 import * as after from './view.ts';
 
-/** Data that a runner gets when it is bound. */
-export interface Contents {
-  state?: { digest: string; keyId: string; sealed: Buffer } | undefined;
-  /** Archives of the agent's files. */
-  files?: readonly Buffer[];
-  environment?: { digest: string; sealed: Buffer } | undefined;
-}
-
-export interface LinkOptions {
-  api: Pick<KubeApi, 'attach'>;
-  clock: Clock;
-  random: Random;
-  log: Logger;
-  pod: { namespace: string; name: string; uid: string };
-  /** UID of the session that the pod belongs to, empty for a pod that no session has claimed, and its incarnation. */
-  session: string;
-  incarnation: number;
-  keys: MasterKeys;
-  /** Epoch of the present leadership. */
-  epoch(): number;
-  /** Returns a number that grows with every call, over all links of the process. */
-  nextNumber(): number;
-  onChange(): void;
-  /** Last answer of any runner: `at` in monotonic milliseconds, shared by all links. */
-  answers: { at: number };
-  /** Runners that owe an answer, shared by all links. */
-  silences: Silences;
-  /** Called when the runner has obeyed a later leader than this one. */
-  onLaterEpoch(epoch: number): void;
-  /** Time without a control line after which the attach of an idle runner is closed until the next one, milliseconds. */
-  lingerMs: number;
-  /** Limit of the attaches that are being opened, shared by all links. */
-  limit: AttachLimit;
-  /** Reports when the pod is attached among others of its node. */
-  priority(): Priority;
-  /** Counters of refused frames, over all pods. */
-  refused?: DecoderCounters | undefined;
-  /** Reader of the logs of ended containers, shared by all links; default: one of its own. */
-  logs?: LogReader;
-  /** Limit of what is kept of the messages of pods, shared by all links; default: one of its own. */
-  held?: HeldBytes;
-  /** What pods may cost, shared by all links; default: the allowance of one. */
-  allowances?: Allowances;
-  /** Called when the pod prints more than is read, once for each episode. */
-  onThrottled?: (() => void) | undefined;
-  /** Counters of what pods were kept from, over all pods. */
-  counters?: PodCounters | undefined;
-}
-
-/** Time without a pause after which another one is told of. */
-const EPISODE_MS = 600_000;
-/**
- * Work of looking for the turn of a result that was not given over this link, microseconds: a list of turns, which the API server pays
- * for, too.
- */
-const STRAY_WORK = 50_000;
 /** Messages of a log that are handled before others get on. */
 const MESSAGES_AT_ONCE = 64;
 
@@ -93,9 +33,7 @@ export class Link {
   readonly #resend: Resend;
   readonly #logs: LogReader;
   readonly #holder: Holder;
-  readonly #allowance: Allowance;
-  /** Time of the last pause, monotonic milliseconds. */
-  #throttledAt = Number.NEGATIVE_INFINITY;
+  readonly #throttle: Throttle;
   /** Changed only by the functions of view.ts. */
   #view: LinkView;
   #acked = 0;
@@ -128,7 +66,11 @@ export class Link {
 
   constructor(options: LinkOptions) {
     this.#options = options;
-    this.#allowance = (options.allowances ?? new Allowances(options.clock)).open();
+    this.#throttle = new Throttle({
+      ...options,
+      session: () => this.#session,
+      pause: (ms) => this.#attachment.pause(ms),
+    });
     this.#logs = options.logs ?? new LogReader(options.clock);
     this.#session = options.session;
     this.#incarnation = options.incarnation;
@@ -254,8 +196,7 @@ export class Link {
   assign(session: string, incarnation: number): void {
     this.#session = session;
     this.#incarnation = incarnation;
-    // The session has not been told of what its pool was told.
-    this.#throttledAt = Number.NEGATIVE_INFINITY;
+    this.#throttle.assigned();
     this.#binding.assign(session, incarnation);
     const { phase } = this.#view;
     // Where this leader has claimed the pod, no other can have sent its runner anything, be it that it waits or has just been created.
@@ -281,7 +222,7 @@ export class Link {
     this.#options.silences.update(this.#attachment.node, this, false);
     this.#resend.close();
     this.#holder.close();
-    this.#allowance.close();
+    this.#throttle.close();
     this.#attachment.close();
   }
 
@@ -383,8 +324,7 @@ export class Link {
     const number = this.#send('ack', { through });
     if (ended !== undefined) {
       this.#changeNumber = number;
-      if (ended === this.#given) this.#allowance.restore();
-      else this.#spend({ noise: 0, frames: STRAY_WORK });
+      this.#throttle.ended(ended === this.#given);
       this.#given = undefined;
     }
     if (!this.#view.started) this.#heartbeat.turnEnded();
@@ -446,29 +386,7 @@ export class Link {
 
   #read(chunk: Buffer): void {
     this.#handle(this.#decoder.push(chunk));
-    this.#spend(this.#decoder.takeSpent());
-  }
-
-  #spend(work: Work): void {
-    const pauseMs = this.#allowance.spend(work);
-    if (pauseMs === 0) return;
-    this.#attachment.pause(pauseMs);
-    this.#throttled();
-  }
-
-  /** Tells of the first pause after a while without any. */
-  #throttled(): void {
-    const { clock, log, pod, counters, onThrottled } = this.#options;
-    const now = clock.monotonic();
-    const isNew = now - this.#throttledAt > EPISODE_MS;
-    this.#throttledAt = now;
-    if (counters) counters.pauses += 1;
-    if (!isNew) return;
-    log.warn(
-      { pod: pod.name, namespace: pod.namespace, session: this.#session },
-      'a pod prints more on its stdout than is read; it is read with pauses',
-    );
-    onThrottled?.();
+    this.#throttle.spend(this.#decoder.takeSpent());
   }
 
   #handle(events: FrameEvent[]): void {

@@ -4,7 +4,7 @@ import { bindRunner } from '../../../controller/act/bind.ts';
 import type { ReconcileContext } from '../../../controller/act/context.ts';
 import { StatesAhead } from '../../../controller/act/states-ahead.ts';
 import { Archives } from '../../../controller/environments/archives.ts';
-import type { Contents } from '../../../controller/link/link.ts';
+import type { Contents } from '../../../controller/link/options.ts';
 import { effective, isProblem } from '../../../controller/settings/effective.ts';
 import { environmentOf, mayBecomeReady } from '../../../controller/settings/environment.ts';
 import { filesDigest } from '../../../controller/world/agent-files.ts';

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { AttachLimit } from '../../../../controller/link/attach-limit.ts';
-import { Link, type LinkOptions } from '../../../../controller/link/link.ts';
+import { Link } from '../../../../controller/link/link.ts';
+import type { LinkOptions } from '../../../../controller/link/options.ts';
 import { Silences } from '../../../../controller/link/silences.ts';
 import { type Channel, frameText, readyText } from '../../../../core/frames/encode.ts';
 import { PROTOCOL_VERSION } from '../../../../core/frames/messages.ts';

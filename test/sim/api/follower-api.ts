@@ -12,11 +12,13 @@ const BREAKS = 0.01;
 /** Time until a connection to a node that is lost counts as lost, milliseconds. */
 const SILENT_MS = 15_000;
 
+export type FollowerApiOptions = Omit<SimApiOptions, 'crashes' | 'observer' | 'onAnswer'>;
+
 /** The API as a person sees it who follows sessions: logs are live and have timestamps. */
 export class FollowerApi extends SimApi {
-  readonly #options: Omit<SimApiOptions, 'crashes' | 'observer' | 'onAnswer'>;
+  readonly #options: FollowerApiOptions;
 
-  constructor(options: Omit<SimApiOptions, 'crashes' | 'observer' | 'onAnswer'>) {
+  constructor(options: FollowerApiOptions) {
     const nobody = { sent() {}, called() {}, answered() {} };
     super({ ...options, crashes: () => false, observer: nobody, onAnswer: () => {} });
     this.#options = options;

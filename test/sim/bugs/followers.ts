@@ -88,4 +88,30 @@ export const followerBugs: readonly Bug[] = [
       },
     ],
   },
+  {
+    name: 'a replica whose watches are behind a follower takes its place for one of another server',
+    caughtBy: ['told once'],
+    within: 200,
+    focus: { followers: true, rates: { slow: 0.3 } },
+    edits: [
+      {
+        file: 'core/follow/states.ts',
+        find: '    if (isAhead()) await this.#catchUp.again(signal);\n',
+        replace: '',
+      },
+    ],
+  },
+  {
+    name: 'a log that followers share has nothing but what is kept of it',
+    caughtBy: ['followed'],
+    within: 200,
+    focus: { followers: true },
+    edits: [
+      {
+        file: 'api/shared-log.ts',
+        find: '      if (!isKept) yield* this.#older(cursor, signal);\n      else if',
+        replace: '      void [isKept, this.#older];\n      if',
+      },
+    ],
+  },
 ];

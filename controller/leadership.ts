@@ -190,6 +190,7 @@ export class Leading {
       logCommit: (turn) => this.#logCommit(turn),
       caches,
       store: yieldingStore(options.store, (namespace, bytes) => this.#garbage.makeRoom(namespace, bytes)),
+      rooms: { makeRoom: (namespace, bytes) => this.#garbage.makeRoom(namespace, bytes) },
       archives: new Archives(),
       statesAhead: new StatesAhead(clock),
       logPlaces: new LogPlaces(),

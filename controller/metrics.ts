@@ -220,7 +220,7 @@ export class ControllerMetrics implements Meter {
     gauge('berth_queue_length', 'Sessions that wait, by the reason in status.queue.', ['reason'], ({ sessions }) =>
       counted(
         'reason',
-        ['AtCapacity', 'CapacityUnknown', 'GroupLimit', 'QuotaExceeded'],
+        ['AtCapacity', 'CapacityUnknown', 'GroupLimit', 'QuotaExceeded', 'StoreShareUsed'],
         sessions.flatMap(({ status }) => status?.queue?.reason ?? []),
       ),
     );

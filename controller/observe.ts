@@ -60,6 +60,7 @@ export function assess(
   const warm = hasPod ? undefined : warmStart(effects, installation, session);
   const names = warm?.pods.map(({ metadata }) => metadata.name) ?? [];
   const applicant = { ...applicantOf(session, live), ...(names.length > 0 ? { warm: names } : {}) };
+  const shortOfRoom = effects.store.shortOf(namespace, session.metadata.uid, memory.historyStored ?? 0);
   const preemptFor = hasPod ? ledger.preemptFor(key) : undefined;
   return {
     now: clock.now(),
@@ -82,6 +83,7 @@ export function assess(
     slot: hasPod ? 'Held' : ledger.assess(applicant, nextPod(session)),
     groupSince,
     group: ledger.groups.view(key, groupSince),
+    ...(shortOfRoom ? { shortOfRoom } : {}),
     ...(preemptFor ? { preemptFor } : {}),
     ...(node ? { node } : {}),
     nodes,

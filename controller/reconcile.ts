@@ -37,6 +37,7 @@ const LEARNING: ReadonlySet<Action['do']> = new Set([
   'ReadPod',
   'ReadApprovals',
   'ReadFiles',
+  'MakeRoom',
   'ReadLog',
   'VerifySuspension',
   'AbortSuspension',

@@ -1,10 +1,10 @@
 import type { KubeApi } from '../../core/kube/types.ts';
 import type { StoredTurn } from '../../core/resources/kinds.ts';
 import type { Clock, Logger, Random } from '../../core/runtime.ts';
-import type { Store } from '../../core/store/store.ts';
 import type { Caches } from '../caches/caches.ts';
 import type { Ledger } from '../capacity/ledger.ts';
 import type { Archives } from '../environments/archives.ts';
+import type { SessionStore } from '../garbage/yielding-store.ts';
 import type { MasterKeys } from '../link/keys.ts';
 import type { Links } from '../link/links.ts';
 import type { NetworkPolicies } from '../network/policies.ts';
@@ -32,12 +32,19 @@ export interface PoolCounts {
   count(what: 'claimed' | 'missed', namespace: string, pool: string, tookMs?: number): void;
 }
 
+/** Makes room in the store. */
+interface RoomMaker {
+  /** Removes from the namespace what may give way, about so many bytes; resolves with whether there was any. */
+  makeRoom(namespace: string, bytes: number): Promise<boolean>;
+}
+
 /** Dependencies of all effects; the same for all sessions. */
 export interface Effects {
   api: KubeApi;
   statuses: StatusWriter;
   caches: Caches;
-  store: Pick<Store, 'put' | 'get'>;
+  store: SessionStore;
+  rooms: RoomMaker;
   archives: Archives;
   statesAhead: StatesAhead;
   links: Links;

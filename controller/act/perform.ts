@@ -19,6 +19,7 @@ import { createPod } from './create-pod.ts';
 import { expire } from './expire.ts';
 import { adoptTurn, endReplaced } from './former-session.ts';
 import { linkSession } from './link-session.ts';
+import { makeRoom } from './make-room.ts';
 import { ownIncarnation, withSlotHeld } from './own.ts';
 import { readFiles } from './read-files.ts';
 import { takeLog } from './read-log.ts';
@@ -66,6 +67,7 @@ const handlers: Handlers = {
     await readApprovals(context, turn);
     learn(context.memory, { fact: 'ApprovalsRead', request });
   },
+  MakeRoom: makeRoom,
   ReadFiles: async (context, { configMaps }) => readFiles(context, configMaps),
   ReadLog: async (context, action) => takeLog(context, action),
   OpenLink: (context, { pod }) => context.effects.links.open(pod, linkSession(context)).open(attachability(pod)),

@@ -20,6 +20,7 @@ import type { Delivery } from '../world/link-view.ts';
 import type { CachedTurn, World } from '../world/world.ts';
 import { boundedWait } from './bounded-wait.ts';
 import type { ReconcileContext } from './context.ts';
+import { countingHistory } from './counting-history.ts';
 
 /** Minimum time for storing a part, milliseconds, also after the deadline: the store may have refused another part only. */
 const LAST_CHANCE_MS = 10_000;
@@ -31,10 +32,11 @@ export interface Deliverable extends Pick<Delivery, 'state' | 'artifacts' | 'log
 
 /** Stores what is too large for a status; a store that is full or keeps failing costs that part, never the turn. */
 export async function storeDelivery(
-  context: ReconcileContext,
+  outer: ReconcileContext,
   turn: CachedTurn,
   delivery: Deliverable,
 ): Promise<StoredDelivery> {
+  const { context, history } = countingHistory(outer);
   const { message, seq } = delivery.result;
   const { persistMs } = limitsOf(turn, context.world);
   const incarnation = incarnationOf(turn);
@@ -109,6 +111,7 @@ export async function storeDelivery(
     // The log was rotated away before the runner's frames were read: how much it was is not known.
     stored.log = { bytes: 0, truncated: true };
   }
+  learn(context.memory, { fact: 'DeliveryStored', history: history() });
   return stored;
 }
 

@@ -64,6 +64,8 @@ export type Action =
   | { do: 'ReadApprovals'; turn: CachedTurn; request: string }
   /** Live GETs, before ConfigMaps with agent files count as missing. */
   | { do: 'ReadFiles'; configMaps: string[] }
+  /** Removes from the namespace what may give way in the store, about so many bytes. */
+  | { do: 'MakeRoom'; bytes: number }
   /** Reads the frames of an ended container from its log. */
   | { do: 'ReadLog'; pod: StoredPod }
   | { do: 'OpenLink'; pod: StoredPod }

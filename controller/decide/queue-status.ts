@@ -2,6 +2,7 @@ import type { SessionStatus } from '../../core/resources/session.ts';
 import type { Waiting } from '../world/world.ts';
 import { type Draft, problemOf, wake } from './draft.ts';
 import { groupWait } from './group.ts';
+import { roomWait } from './room.ts';
 
 /** Status of a session that waits for a slot or for its concurrency group. */
 
@@ -42,7 +43,7 @@ export function queueStatus(draft: Draft, failures: SessionStatus['startFailures
   }
   if (!draft.released && session.status?.podName) return undefined;
   if (failures?.reason === 'QuotaExceeded') return { since: before?.since ?? failures.since, reason: 'QuotaExceeded' };
-  const limited = groupWait(draft);
+  const limited = groupWait(draft) ?? roomWait(draft);
   if (limited && problemOf(draft)?.reason === limited.reason) return { since, reason: limited.reason };
   return undefined;
 }

@@ -11,6 +11,7 @@ import type { CachedTurn } from '../world/world.ts';
 import type { Action } from './actions.ts';
 import { type Draft, wake } from './draft.ts';
 import { groupWait } from './group.ts';
+import { roomWait } from './room.ts';
 
 /**
  * Reason for which the first turn waits: the session's own. The turns behind it wait for it, so that a session costs one
@@ -34,7 +35,7 @@ const PASSING: ReadonlySet<Reason> = new Set([
 ]);
 
 /** Reasons whose message changes with the queue. The session has the present one. */
-const CHANGING: ReadonlySet<string> = new Set<Reason>(['AtCapacity', 'GroupLimit']);
+const CHANGING: ReadonlySet<string> = new Set<Reason>(['AtCapacity', 'GroupLimit', 'StoreShareUsed']);
 
 interface Wait {
   reason: Reason;
@@ -118,6 +119,8 @@ function waitOf(draft: Draft, turn: CachedTurn, status: SessionStatus): Wait | u
   if (session.spec.suspend) return { reason: 'Held', message: reasons.Held };
   const limited = groupWait(draft);
   if (limited && settled) return limited;
+  const short = roomWait(draft);
+  if (short && settled) return short;
   const retrying: Wait = { reason: 'Retrying', message: reasons.Retrying, passes: true };
   if (now < nextAttemptAt(turn)) return retrying;
   const wait = ofSession(status);

@@ -4,6 +4,9 @@ import { type Store, StoreFullError } from '../../core/store/store.ts';
 /** Times that room is made for one put: what turns have stored is smaller in the store than they say. */
 const MOST_TIMES = 5;
 
+/** What the sessions' reconciles use of the store. */
+export type SessionStore = Pick<Store, 'put' | 'get' | 'shortOf' | 'recount'>;
+
 /**
  * The store, but nothing is refused before all that may give way has gone: superseded states, before a state that replaces
  * another may exceed the share, and then history. `makeRoom` removes superseded states from a namespace, or else about so many
@@ -12,7 +15,7 @@ const MOST_TIMES = 5;
 export function yieldingStore(
   store: Store,
   makeRoom: (namespace: string, bytes: number) => Promise<boolean>,
-): Pick<Store, 'put' | 'get'> {
+): SessionStore {
   const put: Store['put'] = async (key, data, owner, signal) => {
     for (let times = 0; ; times++) {
       try {
@@ -24,5 +27,10 @@ export function yieldingStore(
       }
     }
   };
-  return { put, get: (...args) => store.get(...args) };
+  return {
+    put,
+    get: (...args) => store.get(...args),
+    shortOf: (...args) => store.shortOf(...args),
+    recount: (signal) => store.recount(signal),
+  };
 }

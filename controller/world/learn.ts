@@ -27,6 +27,10 @@ type SessionFact =
   | { fact: 'Conflicted' }
   | { fact: 'StatusWritten' }
   | { fact: 'QueueWritten'; at: number }
+  /** `history`: bytes of outputs and artifacts that a turn had stored, or was refused. */
+  | { fact: 'DeliveryStored'; history: number }
+  /** `at`: milliseconds since the epoch. */
+  | { fact: 'RoomMade'; at: number }
   /** `at`: monotonic milliseconds. */
   | { fact: 'TurnsCounted'; at: number }
   | { fact: 'ApprovalsRead'; request: string }
@@ -112,6 +116,10 @@ export function changes(memory: SessionMemory, fact: Fact): Partial<SessionMemor
       return { conflicts: 0 };
     case 'QueueWritten':
       return { queueWrittenAt: fact.at };
+    case 'DeliveryStored':
+      return { historyStored: fact.history };
+    case 'RoomMade':
+      return { roomMadeAt: fact.at };
     case 'TurnsCounted':
       return { countedAt: fact.at };
     case 'ApprovalsRead':

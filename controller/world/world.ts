@@ -11,6 +11,7 @@ import type { Reason } from '../../core/resources/reasons.ts';
 import type { StateRef } from '../../core/resources/schema.ts';
 import type { TurnSpec, TurnStatus } from '../../core/resources/turn.ts';
 import type { Leap } from '../../core/runtime.ts';
+import type { Shortage } from '../../core/store/store.ts';
 import type { Applicant, GroupView } from './capacity-view.ts';
 import type { LinkView } from './link-view.ts';
 
@@ -142,6 +143,10 @@ export interface SessionMemory {
   filesReadAt?: number | undefined;
   /** Uid of a deleted build whose archive a runner of this session should have got. */
   lostEnvironment?: string | undefined;
+  /** Bytes of outputs and artifacts that the last turn had stored, or was refused. */
+  historyStored?: number | undefined;
+  /** Last attempt to make room for the next turn, milliseconds since the epoch. */
+  roomMadeAt?: number | undefined;
   /** Last write of `status.queue`, milliseconds since the epoch. */
   queueWrittenAt?: number | undefined;
   /** Time at which a turn was last given to the runner, monotonic milliseconds. */
@@ -272,6 +277,8 @@ export interface World {
   group: GroupView;
   /** Start of that turn's wait, milliseconds since the epoch. */
   groupSince: number;
+  /** The namespace has no room in the store for what the session stored last time. */
+  shortOfRoom?: Shortage;
   /** The session is to be preempted for this one, named as users read it. */
   preemptFor?: { for: string };
   /** The pod's node, if known. */

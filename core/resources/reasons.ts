@@ -9,6 +9,8 @@ export const reasons = {
     'All running slots of the installation, the class or the namespace are taken; the session waits. The message names the limit and who holds the slots.',
   CapacityUnknown: 'The controller does not know at the moment whether a running slot is free; the session waits.',
   GroupLimit: 'The concurrency group has reached its limit of running turns; the turn waits for one of them to end.',
+  StoreShareUsed:
+    'The namespace has used its share of the store, and what the session stored last time would not fit; the turn waits before it runs. The message has the bytes. Delete sessions or turns of the namespace, or have controller.storeCeilingBytes raised.',
   Held: 'spec.suspend is true: turns queue until it is set to false.',
   ClassNotFound:
     'The SessionClass that spec.class names does not exist; create it, or create a new Session with another class.',

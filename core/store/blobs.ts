@@ -9,6 +9,7 @@ import { inGroups } from './groups.ts';
 import { readStored } from './read.ts';
 import {
   type NamespaceUsage,
+  type Shortage,
   type Store,
   StoreConflictError,
   type StoredEntry,
@@ -47,8 +48,9 @@ export class BlobStore implements Store {
     this.#onPut = options.onPut ?? (() => {});
   }
 
-  async put(key: StoreKey, data: Buffer, owner: StoreOwner, signal: AbortSignal, withinShare = false): Promise<void> {
+  async put(key: StoreKey, data: Buffer, owner: StoreOwner, signal: AbortSignal, withinShare = false): Promise<number> {
     let parts = await toBlobs(key, data, owner);
+    const bytes = sizeOf(parts);
     let ended: () => void;
     try {
       ended = await this.#ceiling.reserve(key, sizeOf(parts), signal, withinShare);
@@ -58,12 +60,13 @@ export class BlobStore implements Store {
       const missing = await inGroups(parts, (blob) => this.#isMissing(blob, signal));
       parts = parts.filter((_, index) => missing[index]);
       // The store may hold more than the ceiling allows, for example after the ceiling was lowered.
-      if (parts.length === 0) return;
+      if (parts.length === 0) return bytes;
       ended = await this.#ceiling.reserve(key, sizeOf(parts), signal, withinShare);
     }
     try {
       await inGroups(parts, (blob) => this.#create(blob, signal));
       this.#onPut(key, owner, data.length);
+      return bytes;
     } finally {
       ended();
     }
@@ -110,6 +113,10 @@ export class BlobStore implements Store {
 
   roomOf(namespace: string): NamespaceUsage | undefined {
     return this.#ceiling.roomOf(namespace);
+  }
+
+  shortOf(namespace: string, sessionUID: string, history: number): Shortage | undefined {
+    return this.#ceiling.shortOf(namespace, sessionUID, history);
   }
 
   recount(signal: AbortSignal): Promise<void> {

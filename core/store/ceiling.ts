@@ -8,8 +8,8 @@ import type { Clock } from '../runtime.ts';
 import { Accounts } from './accounts.ts';
 import { entryOf } from './chunks.ts';
 import { LatestStates } from './latest-states.ts';
-import { fitsShare, type Holding, type ShareRule, shareOf, type Wanted } from './share.ts';
-import { type NamespaceUsage, StoreFullError, type StoreKey } from './store.ts';
+import { fitsShare, type Holding, isShort, type ShareRule, shareOf, type Wanted } from './share.ts';
+import { type NamespaceUsage, type Shortage, StoreFullError, type StoreKey } from './store.ts';
 
 export interface CeilingOptions {
   api: Pick<KubeApi, 'list'>;
@@ -109,16 +109,15 @@ export class Ceiling {
     return usages.sort((a, b) => b.bytes - a.bytes || (a.namespace < b.namespace ? -1 : 1)).slice(0, most);
   }
 
-  /** Returns the bytes of the last state of the session that is stored, as base64. */
-  stateOf(sessionUID: string): number {
-    return this.#listed.states.bytesOf(sessionUID);
-  }
-
-  /** Reports whether the namespace could store this now. Undefined: nothing has been counted yet. */
-  fits(namespace: string, wanted: Wanted): boolean | undefined {
-    if (this.#listedAt === -Infinity) return undefined;
-    const { holding, others } = this.usageOf(namespace);
-    return fitsShare(this.#rule, holding, others, wanted);
+  /**
+   * Returns what keeps the session from storing its last state again, and `history` bytes of outputs and artifacts;
+   * undefined: nothing that is known, or its own size.
+   */
+  shortOf(namespace: string, sessionUID: string, history: number): Shortage | undefined {
+    const usage = this.roomOf(namespace);
+    const last = { state: this.#listed.states.bytesOf(sessionUID), history };
+    if (!usage || !isShort(this.#rule, usage.holding, usage.others, last)) return undefined;
+    return { ...usage, wanted: last.state + history };
   }
 
   #fits(

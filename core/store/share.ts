@@ -21,6 +21,12 @@ export interface Wanted {
   replaced?: number;
 }
 
+/** Bytes in the store of what a turn left there last time. */
+export interface Stored {
+  state: number;
+  history: number;
+}
+
 /** Fraction of a share that outputs, logs and artifacts may use. */
 const HISTORY_FRACTION = 3 / 4;
 /**
@@ -44,4 +50,20 @@ export function fitsShare(rule: ShareRule, held: Holding, othersBytes: number, w
   if (replaced === 0) return false;
   const both = shareOf({ ...rule, factor: rule.factor * REPLACING }, othersBytes);
   return next <= both && (bytes <= replaced || next - replaced <= share);
+}
+
+/**
+ * Reports whether what a session stored last time would be refused because of what its namespace holds besides. Content that
+ * would not fit beside the session's own is its own trouble.
+ */
+export function isShort(rule: ShareRule, held: Holding, othersBytes: number, last: Stored): boolean {
+  const own = { states: last.state, history: last.history };
+  return !fitsAgain(rule, held, othersBytes, last) && fitsAgain(rule, own, othersBytes, last);
+}
+
+function fitsAgain(rule: ShareRule, held: Holding, othersBytes: number, { state, history }: Stored): boolean {
+  const fits = (wanted: Wanted, now: Holding) => wanted.bytes === 0 || fitsShare(rule, now, othersBytes, wanted);
+  if (!fits({ as: 'State', bytes: state, replaced: state }, held)) return false;
+  // The state that was replaced goes before history has to.
+  return fits({ as: 'History', bytes: history }, held);
 }

@@ -27,11 +27,11 @@ export interface StoreOwner {
 /** Store of states, outputs and logs that are too large for a status. Safe to use from two leaders at once. */
 export interface Store {
   /**
-   * Stores the data; durable when it resolves. Repeating a put succeeds without effect, and completes a put that failed
+   * Stores the data; durable when it resolves, with the bytes that it takes. Repeating a put succeeds without effect, and completes a put that failed
    * half-way. Rejects with a StoreFullError, a StoreConflictError or the error of the store's backend. `withinShare`: refuses
    * also a state that exceeds the share of its namespace only until the state that it replaces is removed.
    */
-  put(key: StoreKey, data: Buffer, owner: StoreOwner, signal: AbortSignal, withinShare?: boolean): Promise<void>;
+  put(key: StoreKey, data: Buffer, owner: StoreOwner, signal: AbortSignal, withinShare?: boolean): Promise<number>;
   /**
    * Returns the bytes as they were put, checked against their digest. Rejects with StoreMissingError or
    * StoreCorruptError. `bytes`: about how many they are, where that is known, to read them in fewer steps.
@@ -45,6 +45,11 @@ export interface Store {
   usage(signal: AbortSignal): Promise<StoreUsage>;
   /** Returns what a namespace holds and may hold, by the last count and the writes since; undefined before the first. */
   roomOf(namespace: string): NamespaceUsage | undefined;
+  /**
+   * Returns what keeps the session from storing its last state again and `history` bytes of outputs and artifacts;
+   * undefined: nothing that is known, or its own size.
+   */
+  shortOf(namespace: string, sessionUID: string, history: number): Shortage | undefined;
   /** Counts anew, so that what was removed counts no more. */
   recount(signal: AbortSignal): Promise<void>;
 }
@@ -66,6 +71,11 @@ export interface NamespaceUsage {
   others: number;
   /** What it may hold, as long as the others hold that much. */
   share: number;
+}
+
+/** Too little room in a namespace for what a turn stored last time: `wanted` bytes. */
+export interface Shortage extends NamespaceUsage {
+  wanted: number;
 }
 
 export class StoreFullError extends Error {

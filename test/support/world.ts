@@ -185,6 +185,8 @@ const OPTIONAL: Record<OptionalOf<SessionMemory>, true> = {
   firstTurnProblem: true,
   unsettledSince: true,
   queueWrittenAt: true,
+  historyStored: true,
+  roomMadeAt: true,
   gaveAt: true,
   countedAt: true,
   filesReadAt: true,

@@ -12,6 +12,7 @@ import type { CachedTurn } from '../../world/world.ts';
 import { type Draft, type Policy, waitedSince, wake } from '../draft.ts';
 import { groupWait } from '../group.ts';
 import { waitMessage } from '../queue-status.ts';
+import { awaitsRoom, roomWait } from '../room.ts';
 import { stateIsWritten } from '../session-status.ts';
 import { nextStart, wanted } from '../start-failures.ts';
 import { isFinished } from '../suspend-reason.ts';
@@ -37,6 +38,10 @@ export const admit: Policy = (draft) => {
   if (limited && !unknown) {
     // The session could not use a slot yet; others can.
     draft.problems.Slot = limited;
+    return undefined;
+  }
+  if (!unknown && awaitsRoom(draft)) {
+    draft.problems.Slot = roomWait(draft);
     return undefined;
   }
   if (slot === 'Available') {
@@ -163,7 +168,7 @@ export const dispatch: Policy = (draft) => {
   }
   if (turn.status.phase === 'AwaitingApproval') return undefined;
   if (!isGiven(turn)) {
-    if (session.spec.suspend || groupWait(draft)) return undefined;
+    if (session.spec.suspend || groupWait(draft) || awaitsRoom(draft)) return undefined;
     if (!isRunnerless(draft) && !isBound(draft, podUID)) return undefined;
     if (changed) return endChanged(draft, turn);
     const index = turn.status.index ?? draft.turns.lastIndex + 1;

@@ -32,6 +32,19 @@ export const shareBugs: readonly Bug[] = [
     ],
   },
   {
+    name: 'a turn waits for room that its namespace has',
+    caughtBy: ['own share', 'settles', 'works'],
+    within: 100,
+    focus,
+    edits: [
+      {
+        file: 'core/store/share.ts',
+        find: '  return !fitsAgain(rule, held, othersBytes, last) && fitsAgain(rule, own, othersBytes, last);',
+        replace: '  return last.state > 20_000 && fitsAgain(rule, own, othersBytes, last);',
+      },
+    ],
+  },
+  {
     name: 'a turn gives way to others before it is counted',
     caughtBy: ['history', 'consistent', 'settles'],
     within: 200,

@@ -22,7 +22,13 @@ const NO_PROBLEM: ReadonlySet<string> = new Set([
   'CapacityUnknown',
 ]);
 /** Reasons that a turn has of its own, whatever the session's are. */
-const OWN: ReadonlySet<string | undefined> = new Set(['Held', 'GroupLimit', 'CapacityUnknown', 'Retrying']);
+const OWN: ReadonlySet<string | undefined> = new Set([
+  'Held',
+  'GroupLimit',
+  'CapacityUnknown',
+  'Retrying',
+  'StoreShareUsed',
+]);
 
 /** Time after a lost attempt in which a turn waits for its next one; see controller/status/turn-status.ts. */
 const RETRY_MS = 1000;

@@ -1,5 +1,5 @@
 import { pods } from '../../../core/kube/resources.ts';
-import { environments, type StoredSession, sessions, turns } from '../../../core/resources/kinds.ts';
+import { environments, type StoredSession, type StoredTurn, sessions, turns } from '../../../core/resources/kinds.ts';
 import { LABEL_SESSION_UID } from '../../../core/resources/names.ts';
 import { isTerminal } from '../../../core/resources/turn-phases.ts';
 import { type Facts, ownerOf } from './facts.ts';
@@ -11,10 +11,11 @@ export function unsettled(facts: Facts): string[] {
   const left: string[] = [];
   const { server } = facts;
   for (const turn of server.list(turns)) {
-    if (isTerminal(turn.status?.phase)) continue;
+    if (isTerminal(turn.status?.phase) || isBehindRoom(facts, turn)) continue;
     left.push(`turn ${turn.metadata.name} is ${turn.status?.phase ?? 'new'}`);
   }
   for (const session of server.list(sessions)) {
+    if (facts.turnsOf(session.metadata.uid).some((turn) => waitsForRoom(facts, turn))) continue;
     const why = restless(facts, session);
     if (why) left.push(`session ${session.metadata.name}: ${why}`);
   }
@@ -32,6 +33,18 @@ export function unsettled(facts: Facts): string[] {
       left.push(`pod ${metadata.name} belongs to no incarnation`);
   }
   return [...left, ...unsettledPools(facts)];
+}
+
+/** Reports whether the turn waits for room in the store, which comes only after the world is at rest. */
+function waitsForRoom(facts: Facts, { status }: StoredTurn): boolean {
+  const reason = status?.conditions?.find(({ type }) => type === 'Finished')?.reason;
+  return !facts.hasRoom && status?.phase === 'Queued' && reason === 'StoreShareUsed';
+}
+
+/** Reports whether the turn waits for room, or for a turn of its session that does. */
+function isBehindRoom(facts: Facts, turn: StoredTurn): boolean {
+  if (turn.status?.phase !== 'Queued') return false;
+  return facts.turnsOf(ownerOf(turn) ?? '').some((other) => waitsForRoom(facts, other));
 }
 
 function restless(facts: Facts, session: StoredSession): string | undefined {

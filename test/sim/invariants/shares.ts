@@ -12,6 +12,7 @@ const MARGIN = 2;
 const REPLACING = 4;
 const partOf = (bytes: number, factor: number) => (Math.max(0, bytes) * factor) / (1 + factor);
 const REFUSED = /no room in the store for (\d+) bytes/;
+const WAITS = /the last turn stored (\d+)\./;
 
 /** Bytes by namespace at each change of the store, for the time that matters. */
 class Held {
@@ -38,7 +39,7 @@ class Held {
 }
 
 /**
- * A namespace is refused room in the store by what it holds itself: never while it holds far less than a share of what the
+ * A namespace is refused room in the store, and its turns wait for some, by what it holds itself: never while it holds far less than a share of what the
  * others leave. And no namespace holds so much that nothing is left to others.
  */
 export const ownShare: MakeInvariant = (facts) => {
@@ -68,14 +69,15 @@ export const ownShare: MakeInvariant = (facts) => {
       if (storage === TURNS && type === 'MODIFIED') {
         const { metadata, status } = object as unknown as StoredTurn;
         const { code, message = '' } = status?.error ?? {};
-        const wanted = Number(REFUSED.exec(message)?.[1] ?? 0);
+        const waits = status?.conditions?.find(({ reason }) => reason === 'StoreShareUsed')?.message ?? '';
+        const wanted = Number((REFUSED.exec(message) ?? WAITS.exec(waits))?.[1] ?? 0);
         if (wanted === 0) return;
         const since = now - COUNTED_MS;
         const own = Math.max(...held.since(since, metadata.namespace, 'Own'));
         const others = Math.max(...held.since(since, metadata.namespace, 'Others'));
         const share = partOf(ceiling() - others, 1);
         if ((own + wanted) * MARGIN > share * (code === 'StateNotStored' ? 1 : HISTORY_FRACTION)) return;
-        const what = `${code}: ${wanted} bytes, beside ${own} of its own and ${others} of others of ${ceiling()}`;
+        const what = `${code ?? 'StoreShareUsed'}: ${wanted} bytes, beside ${own} of its own and ${others} of others of ${ceiling()}`;
         facts.fail('own share', `turn ${metadata.name} is refused ${what}`);
       }
     },

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
-import { blobs, type StoredSession, turns } from '../../../core/resources/kinds.ts';
+import { blobs, ownedBy, type StoredSession, sessions, turns } from '../../../core/resources/kinds.ts';
 import { isTerminal } from '../../../core/resources/turn-phases.ts';
 import { QuietWorld } from '../../support/quiet-world.ts';
 
@@ -68,6 +68,26 @@ describe('a namespace that has used its share', () => {
     assert.deepEqual(full, ['Succeeded', 'Succeeded', 'Succeeded', 'Succeeded', 'StateNotStored']);
     assert.ok(bytesIn(made) <= HALF);
   });
+});
+
+test('a turn that would find no room waits before it runs, and runs once there is some', async () => {
+  const made = await world();
+  const writer = await session(made, 'writer');
+  assert.equal(await turn(made, writer, 'w-1', { leaves: [25_000] }), 'Succeeded');
+  for (const name of ['a', 'b', 'c']) {
+    const each = await session(made, name);
+    assert.equal(await turn(made, each, `of-${name}`, { state: 22_000 }), 'Succeeded');
+  }
+  await made.give('w-2', { ms: 10, output: 1, leaves: [25_000] }, 'writer', { ownerReferences: [ownedBy(writer)] });
+  const look = () => made.server.get(turns, 'team', 'w-2')?.status;
+  const shown = () => look()?.conditions?.find(({ type }) => type === 'Finished');
+  await made.until('the wait', () => shown()?.reason === 'StoreShareUsed');
+  assert.match(shown()?.message ?? '', /^Namespace "team" holds \d+ bytes of the store, and its share is 130000;/);
+  await made.pass(5 * 60 * SECOND);
+  assert.deepEqual([look()?.phase, look()?.attempt], ['Queued', undefined]);
+  await made.server.admin.delete(sessions, { namespace: 'team', name: 'a' });
+  await made.until('its end', () => isTerminal(look()?.phase));
+  assert.equal(look()?.phase, 'Succeeded');
 });
 
 test('a namespace with room keeps superseded states for their minute', async () => {

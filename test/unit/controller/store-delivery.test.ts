@@ -10,7 +10,7 @@ import { systemClock } from '../../../core/system.ts';
 import { aMemory, aWorld, runningTurn, SESSION_UID } from '../../support/world.ts';
 
 test('a log that was lost before its result was read is said to be truncated, and none is made up where nothing was printed', async () => {
-  const context = { world: aWorld() } as unknown as ReconcileContext;
+  const context = { world: aWorld(), memory: emptyMemory(), effects: {} } as unknown as ReconcileContext;
   const logOf = async (more: { logSeq?: number }) => {
     const message = { state: 'Unchanged' as const, ...more };
     const turn = runningTurn('a', { status: { incarnation: 1 } });
@@ -66,6 +66,7 @@ describe('what the store has not taken is named nowhere', () => {
     const put = async (key: StoreKey) => {
       if (key.kind === kind) throw failure;
       taken.push(`${key.sessionUID}/${key.incarnation}/${key.seq}`);
+      return 1;
     };
     const effects = { store: { put }, clock: systemClock, aside: (work: () => unknown) => work() };
     // The time for storing is over: what fails is given up.
@@ -92,6 +93,27 @@ describe('what the store has not taken is named nowhere', () => {
     const { named, taken } = await storedWithout(undefined, failures.fails);
     assert.deepEqual([named.toSorted(), taken.length], [taken.toSorted(), 4]);
   });
+});
+
+test('what a turn has stored besides its state is remembered, and what it was refused counts too', async () => {
+  const output = 'x'.repeat(20_000);
+  const remembered = async (put: (key: StoreKey, data: Buffer) => Promise<number>) => {
+    const effects = { store: { put }, clock: systemClock, aside: (work: () => unknown) => work() };
+    const context = { world: aWorld(), memory: emptyMemory(), effects, signal: new AbortController().signal };
+    const digest = 'd'.repeat(64);
+    const state = { seq: 3, kind: 'state', message: { digest }, binary: Buffer.alloc(20_000) };
+    const log = { seq: 2, kind: 'log', message: { text: 'y'.repeat(9_000), bytes: 9_000, truncated: false } };
+    const delivery = { result: { seq: 4, message: { state: { digest }, output } }, state, log };
+    const turn = runningTurn('a', { status: { incarnation: 1 } });
+    await storeDelivery(context as unknown as ReconcileContext, turn, delivery as unknown as Deliverable);
+    return context.memory.historyStored;
+  };
+  assert.equal(await remembered(async (_key, data) => data.length), 20_002, 'a log does not count');
+  const refuse = async ({ kind }: StoreKey, data: Buffer) => {
+    if (kind === 'Output') throw new StoreFullError(500, 'team', { bytes: 9, share: 10 });
+    return data.length;
+  };
+  assert.equal(await remembered(refuse), 500);
 });
 
 describe('the artifacts of a result', () => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { describe, test } from 'vitest';
-import { fitsShare, type Holding, shareOf, type Wanted } from '../../../core/store/share.ts';
+import { fitsShare, type Holding, isShort, shareOf, type Wanted } from '../../../core/store/share.ts';
 
 const rule = { ceilingBytes: 256, factor: 1 };
 const none: Holding = { states: 0, history: 0 };
@@ -112,5 +112,22 @@ describe('the share of a namespace', () => {
         }
       }),
     );
+  });
+});
+
+describe('room for what a session stored last time', () => {
+  const last = { state: 20, history: 10 };
+
+  test('is short where the namespace holds too much besides', () => {
+    assert.ok(!isShort(rule, { states: 20, history: 10 }, 0, last));
+    assert.ok(isShort(rule, { states: 20, history: 90 }, 0, last), 'its history');
+    assert.ok(isShort(rule, { states: 190, history: 0 }, 0, { state: 20, history: 0 }), 'no room for two states');
+    assert.ok(!isShort(rule, { states: 180, history: 0 }, 0, { state: 20, history: 0 }), 'the state is replaced');
+    assert.ok(!isShort(rule, { states: 300, history: 0 }, 0, { state: 0, history: 0 }), 'nothing is to be stored');
+  });
+
+  test('is not short where the session’s own content would not fit alone', () => {
+    assert.ok(!isShort(rule, { states: 120, history: 0 }, 0, { state: 120, history: 0 }));
+    assert.ok(!isShort(rule, { states: 0, history: 90 }, 0, { state: 0, history: 60 }));
   });
 });

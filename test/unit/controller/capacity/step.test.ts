@@ -58,6 +58,7 @@ function recorded(maxRunning: number) {
         ledger.commitQueue(...args);
       },
     },
+    store: { shortOf: () => undefined },
     links: { get: () => undefined, closeOthers: () => {} },
     leader: { hasSettled: () => true, epoch: () => 1, identity: 'a' },
     log: silentLogger,

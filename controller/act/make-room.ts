@@ -1,0 +1,17 @@
+import { unlessAborted } from '../../core/abort.ts';
+import { learn } from '../world/learn.ts';
+import type { ReconcileContext } from './context.ts';
+
+/** Counts anew and, if that does not show enough room for the session's next turn, has some made in its namespace. */
+export async function makeRoom(
+  { effects, world, memory, signal }: ReconcileContext,
+  { bytes }: { bytes: number },
+): Promise<void> {
+  const { store, rooms, clock } = effects;
+  const { namespace, uid } = world.session.metadata;
+  const at = clock.now();
+  await store.recount(signal);
+  const isShort = store.shortOf(namespace, uid, memory.historyStored ?? 0) !== undefined;
+  if (isShort) await unlessAborted(rooms.makeRoom(namespace, bytes), signal);
+  learn(memory, { fact: 'RoomMade', at });
+}

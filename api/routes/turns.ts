@@ -195,12 +195,9 @@ export const turnRoutes: Route[] = [
       refuseOther(found, query.uid, turns);
       if (isTerminal(found.status?.phase)) return { status: 202, body: showTurn(found) };
       // The uid keeps the patch from another turn created under the same name.
-      const patch = { metadata: { uid: found.metadata.uid }, spec: { cancel: true } };
-      const patched = services.api.patch(turns, { namespace, name }, patch);
-      return {
-        status: 202,
-        body: showTurn(await onlyIf(query.uid, patched, services.api, turns, { namespace, name })),
-      };
+      const { uid } = found.metadata;
+      const patched = services.api.patch(turns, { namespace, name }, { metadata: { uid }, spec: { cancel: true } });
+      return { status: 202, body: showTurn(await onlyIf(uid, patched, services.api, turns, { namespace, name })) };
     },
   }),
 ];

@@ -7,11 +7,11 @@ export async function makeRoom(
   { effects, world, memory, signal }: ReconcileContext,
   { bytes }: { bytes: number },
 ): Promise<void> {
-  const { store, rooms, clock } = effects;
+  const { store, rooms, clock, aside } = effects;
   const { namespace, uid } = world.session.metadata;
   const at = clock.now();
   await store.recount(signal);
   const isShort = store.shortOf(namespace, uid, memory.historyStored ?? 0) !== undefined;
-  if (isShort) await unlessAborted(rooms.makeRoom(namespace, bytes), signal);
+  if (isShort) await aside(() => unlessAborted(rooms.makeRoom(namespace, bytes), signal));
   learn(memory, { fact: 'RoomMade', at });
 }

@@ -8,9 +8,9 @@ import type { SuspensionReason } from '../decide/actions.ts';
 import { replacesPod } from '../decide/suspend-reason.ts';
 import {
   askingTurn,
+  noneUsesSlot,
   type Recheck,
   suspensionVeto,
-  waitForGroup,
   waitingTurns,
   wishVeto,
 } from '../decide/suspension-veto.ts';
@@ -131,7 +131,7 @@ function isWanted({ effects: { caches }, world }: ReconcileContext, reason: Susp
   const waiting = askingTurn(world, named);
   if (!waiting) {
     const others = waitingTurns(world.session, named);
-    return others.length > 0 && !(reason === 'Preempted' && waitForGroup(others));
+    return others.length > 0 && !(reason === 'Preempted' && noneUsesSlot(others));
   }
   return isDecided({ approvals: caches.approvalsNaming(namespace, waiting.metadata.name) }, waiting);
 }

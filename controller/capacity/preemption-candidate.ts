@@ -2,7 +2,7 @@ import { parseDuration } from '../../core/resources/duration.ts';
 import type { Caches } from '../caches/caches.ts';
 import { keepsState } from '../settings/persistence.ts';
 import { JUST_ACTIVE_MS } from '../world/activity.ts';
-import { ownTurns, showsGroupLimit } from '../world/own-turns.ts';
+import { cannotUseSlot, ownTurns } from '../world/own-turns.ts';
 import type { CachedSession } from '../world/world.ts';
 import type { PreemptionCandidate } from './preemption.ts';
 
@@ -38,10 +38,10 @@ export function preemptionCandidateOf(
     const since = Math.max(...moments.filter((moment) => moment !== undefined).map((moment) => Date.parse(moment)));
     return { ...candidate, rests: 'Idle', since, spared: now - since < JUST_ACTIVE_MS };
   }
-  if (showsGroupLimit(turn)) {
+  if (cannotUseSlot(turn)) {
     const shown = turn.status.conditions?.find(({ type }) => type === 'Finished')?.lastTransitionTime;
     const since = Date.parse(shown ?? turn.metadata.creationTimestamp);
-    return { ...candidate, rests: 'GroupLimit', since, spared: now - since < JUST_ACTIVE_MS };
+    return { ...candidate, rests: 'Waiting', since, spared: now - since < JUST_ACTIVE_MS };
   }
   const asked = turn.status.phase === 'AwaitingApproval' ? turn.status.approval?.since : undefined;
   if (asked === undefined || turn.status.approval?.decided || more.length > 0) return undefined;

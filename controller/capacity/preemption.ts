@@ -10,7 +10,8 @@ export interface PreemptionCandidate extends Space {
   key: string;
   class: string;
   /** Kind of rest, in the order in which sessions are preempted. */
-  rests: 'Pool' | 'Idle' | 'GroupLimit' | 'AwaitingApproval';
+  /** `Waiting`: the next turn waits for its concurrency group or for room in the store. */
+  rests: 'Pool' | 'Idle' | 'Waiting' | 'AwaitingApproval';
   /** Start of the rest, milliseconds since the epoch. */
   since: number;
   /**
@@ -141,4 +142,4 @@ function byRest(a: PreemptionCandidate, b: PreemptionCandidate): number {
   return rank(a) - rank(b) || a.since - b.since || (a.key < b.key ? -1 : 1);
 }
 
-const RANKS = { Pool: 1, Idle: 2, GroupLimit: 3, AwaitingApproval: 4 } as const;
+const RANKS = { Pool: 1, Idle: 2, Waiting: 3, AwaitingApproval: 4 } as const;

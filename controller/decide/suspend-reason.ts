@@ -9,6 +9,7 @@ import { isRunnerOutdated } from '../world/runner-outdated.ts';
 import type { SuspensionReason } from './actions.ts';
 import { type Draft, wake } from './draft.ts';
 import { groupWait } from './group.ts';
+import { roomWait } from './room.ts';
 import { isTurnless } from './turnless.ts';
 
 /** Reasons for which a session should have no pod. */
@@ -38,7 +39,7 @@ export function suspensionReason(draft: Draft): SuspensionReason | undefined {
   // The runner gets no further turn: those that wait run in the next pod, also those that a request lets go first.
   if (keeps && isRunnerOutdated(draft.world)) return 'RunnerOutdated';
   // A request is carried out after the turns given before it, which may wait for who is to have the slot.
-  if (keeps && preemptFor && waitsForGroup(draft) && !isJustActive(draft)) return 'Preempted';
+  if (keeps && preemptFor && cannotUseSlot(draft) && !isJustActive(draft)) return 'Preempted';
   if (isToRestart(draft)) return 'Restart';
   if (suspendRequest(draft) === 'Active') return 'Requested';
   if (rests(draft) && isTurnless(draft)) return 'Turnless';
@@ -110,11 +111,11 @@ function waitsForPeople(draft: Draft): boolean {
   return isParked(draft) && link?.phase === 'Bound' && !link.delivery && !link.asking;
 }
 
-/** Reports whether the next turn waits for its concurrency group, so that the session cannot use its slot. */
-function waitsForGroup(draft: Draft): boolean {
+/** Reports whether the next turn waits for its concurrency group or for room in the store, so that the session cannot use its slot. */
+function cannotUseSlot(draft: Draft): boolean {
   const { link } = draft.world;
   const isFree = link?.phase === 'Bound' && !link.active && !link.delivery;
-  return isFree && groupWait(draft)?.reason === 'GroupLimit';
+  return isFree && (groupWait(draft)?.reason === 'GroupLimit' || roomWait(draft) !== undefined);
 }
 
 /**

@@ -3,7 +3,7 @@ import { isTerminal } from '../../core/resources/turn-phases.ts';
 import { timeoutMs } from '../settings/timeouts.ts';
 import { touchedAt } from '../world/activity.ts';
 import { decisionFor } from '../world/approvals.ts';
-import { isOthers, isOwn, showsGroupLimit } from '../world/own-turns.ts';
+import { cannotUseSlot, isOthers, isOwn } from '../world/own-turns.ts';
 import type { CachedApproval, World } from '../world/world.ts';
 import type { SuspensionReason } from './actions.ts';
 import { isDue, replacesPod } from './suspend-reason.ts';
@@ -64,7 +64,7 @@ export function suspensionVeto(
   const waiting = waitingTurns(session, turns).filter((turn) => !runsLater(turn, reason));
   const [waits] = waiting;
   const mayWait = reason === 'Preempted' || isDue(reason);
-  const isHeldUp = (mayWait && asking) || (reason === 'Preempted' && waitForGroup(waiting));
+  const isHeldUp = (mayWait && asking) || (reason === 'Preempted' && noneUsesSlot(waiting));
   if (waits && !isHeldUp && !live.spec.suspend) return `turn ${waits.metadata.name}`;
   if (isDue(reason)) return undefined;
   if (live.metadata.generation !== session.metadata.generation) return 'the session was changed';
@@ -91,9 +91,9 @@ export function waitingTurns<T extends LiveTurn>(session: World['session'], turn
   return turns.filter((turn) => !isTerminal(turn.status?.phase) && !isOthers(session, turn));
 }
 
-/** Reports whether these turns of a session wait for its concurrency group: they cannot use its slot. */
-export function waitForGroup(waiting: readonly LiveTurn[]): boolean {
-  return waiting.some(showsGroupLimit) && waiting.every(({ status }) => status?.phase !== 'Running');
+/** Reports whether these turns of a session wait for its concurrency group or for room: they cannot use its slot. */
+export function noneUsesSlot(waiting: readonly LiveTurn[]): boolean {
+  return waiting.some(cannotUseSlot) && waiting.every(({ status }) => status?.phase !== 'Running');
 }
 
 function decisionOn({ metadata, status = {} }: LiveTurn, approvals: readonly CachedApproval[]): string | undefined {

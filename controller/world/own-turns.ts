@@ -83,12 +83,14 @@ function byOrder(a: CachedTurn, b: CachedTurn): number {
   );
 }
 
-/** Reports whether the turn is shown to wait for its concurrency group, which only the next turn of a session is. */
-export function showsGroupLimit({
-  status,
-}: {
-  status?: Pick<TurnStatus, 'phase' | 'conditions'> | undefined;
-}): boolean {
+/** Reasons for which a turn waits although its session may have a slot. */
+const BESIDE_SLOT: ReadonlySet<string | undefined> = new Set(['GroupLimit', 'StoreShareUsed']);
+
+/**
+ * Reports whether the turn is shown to wait for its concurrency group or for room in the store, so that its session cannot use
+ * its slot. Only the next turn of a session is.
+ */
+export function cannotUseSlot({ status }: { status?: Pick<TurnStatus, 'phase' | 'conditions'> | undefined }): boolean {
   const shown = status?.conditions?.find(({ type }) => type === 'Finished');
-  return status?.phase === 'Queued' && shown?.reason === 'GroupLimit';
+  return status?.phase === 'Queued' && BESIDE_SLOT.has(shown?.reason);
 }

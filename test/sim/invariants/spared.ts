@@ -1,4 +1,4 @@
-import { showsGroupLimit } from '../../../controller/world/own-turns.ts';
+import { cannotUseSlot } from '../../../controller/world/own-turns.ts';
 import { approvals, type StoredSession, type StoredTurn } from '../../../core/resources/kinds.ts';
 import { isTerminal } from '../../../core/resources/turn-phases.ts';
 import { ownerOf, SESSIONS, TURNS } from './facts.ts';
@@ -87,7 +87,7 @@ export const spared: MakeInvariant = (facts) => {
       lost(turn);
       const isThere = type !== 'DELETED';
       asked.note(turn, isThere && turn.status?.phase === 'AwaitingApproval', version);
-      limited.note(turn, isThere && showsGroupLimit(turn), version);
+      limited.note(turn, isThere && cannotUseSlot(turn), version);
     },
     called(call) {
       reads.called(call);

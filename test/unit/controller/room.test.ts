@@ -59,6 +59,13 @@ describe('a turn of a namespace that has no room for what its session stored las
     );
   });
 
+  test('gives its slot to a session that waits for one', () => {
+    const memory = { roomMadeAt: NOW };
+    const world = { ...running, memory, preemptFor: { for: 'team/other' } };
+    assert.ok(!does(world).includes('SuspendRunner'), 'with room');
+    assert.ok(does({ ...world, shortOfRoom }).includes('SuspendRunner'));
+  });
+
   test('never waits where its session’s own state is the trouble: it may be what makes the state smaller', () => {
     for (const reason of ['StateNotStored', 'StateTooLarge'] as const) {
       const conditions = [

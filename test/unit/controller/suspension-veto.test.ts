@@ -40,6 +40,8 @@ const shown = {
   lastTransitionTime: at(-60),
 } as const;
 const limited = aTurn({ name: 'limited', status: { index: 2, phase: 'Queued', conditions: [shown] } });
+const noRoom = { ...shown, reason: 'StoreShareUsed' } as const;
+const short = aTurn({ name: 'short', status: { index: 2, phase: 'Queued', conditions: [noRoom] } });
 
 const rows: {
   title: string;
@@ -106,6 +108,7 @@ const rows: {
   { title: 'a turn that asks', reason: 'Preempted', recheck: { turns: [asking] }, veto: undefined },
   { title: 'a turn that asks', reason: 'Idle', recheck: { turns: [asking] }, veto: 'turn asks' },
   { title: 'a turn that waits for its group', reason: 'Preempted', recheck: { turns: [limited] }, veto: undefined },
+  { title: 'a turn that waits for room', reason: 'Preempted', recheck: { turns: [short] }, veto: undefined },
   { title: 'a turn that waits for its group', reason: 'Idle', recheck: { turns: [limited] }, veto: 'turn limited' },
   {
     title: 'a turn that its group admits by now',

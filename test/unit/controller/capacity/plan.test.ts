@@ -152,17 +152,20 @@ describe('a session at capacity', () => {
     await clock.advance(3_000);
     assert.deepEqual(ledger.preemptFor('team/guest'), GIVES);
   });
-  test('is preempted while its next turn waits for its group, as it could not use its slot', async () => {
-    const { ledger, clock, turn, wait, at, caches } = setUp();
-    caches.setClass('default', { minIdle: 1 });
-    const shown = { type: 'Finished', status: 'False', reason: 'GroupLimit', message: '' } as const;
-    turn({ phase: 'Queued', index: 1, conditions: [{ ...shown, lastTransitionTime: at(5_000) }] });
-    wait();
-    await clock.advance(4_000);
-    assert.equal(ledger.preemptFor('team/guest'), undefined, 'it has just begun to wait');
-    await clock.advance(3_000);
-    assert.deepEqual(ledger.preemptFor('team/guest'), GIVES);
-  });
+  test.each(['GroupLimit', 'StoreShareUsed'])(
+    'is preempted while its next turn waits for %s, as it could not use its slot',
+    async (reason) => {
+      const { ledger, clock, turn, wait, at, caches } = setUp();
+      caches.setClass('default', { minIdle: 1 });
+      const shown = { type: 'Finished', status: 'False', reason, message: '' } as const;
+      turn({ phase: 'Queued', index: 1, conditions: [{ ...shown, lastTransitionTime: at(5_000) }] });
+      wait();
+      await clock.advance(4_000);
+      assert.equal(ledger.preemptFor('team/guest'), undefined, 'it has just begun to wait');
+      await clock.advance(3_000);
+      assert.deepEqual(ledger.preemptFor('team/guest'), GIVES);
+    },
+  );
   test('is preempted during a wait for an approval after the window of its class', async () => {
     const { ledger, clock, turn, wait, caches, at } = setUp();
     caches.setClass('default', { approvalWindow: '10m' });

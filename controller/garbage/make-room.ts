@@ -1,34 +1,37 @@
 import { isNotFound } from '../../core/kube/errors.ts';
-import { eachPage } from '../../core/kube/pages.ts';
-import { type StoredSession, sessions, turns } from '../../core/resources/kinds.ts';
+import { type StoredSession, sessions } from '../../core/resources/kinds.ts';
 import { parseStoreKey } from '../../core/resources/names.ts';
+import type { StoredEntry } from '../../core/store/store.ts';
 import type { CachedSession } from '../world/world.ts';
 import { type GarbageTools, MAX_REMOVALS } from './context.ts';
-import { isLater, type TurnFacts, turnFacts } from './facts.ts';
+import { isLater, type TurnFacts } from './facts.ts';
 import { removeTurns } from './remove-turns.ts';
+import { turnsOf } from './sweep-session.ts';
 import { sweepStates } from './sweep-states.ts';
 
-/** Turns per page; they come with their bodies, so pages are small. */
-const PAGE = 50;
 /** Bytes in the store, as base64, for each byte stored. */
 const BASE64 = 4 / 3;
+
+/** A session with what is stored of it. */
+interface Owned {
+  session: CachedSession;
+  entries: StoredEntry[];
+}
+
+interface Candidate {
+  session: CachedSession;
+  turn: TurnFacts;
+}
 
 /**
  * Removes the superseded states of the namespace's sessions at once, however short a time ago they were superseded.
  * Resolves with whether there were any.
  */
 export async function clearStates(tools: GarbageTools, namespace: string, signal: AbortSignal): Promise<boolean> {
-  const { caches, store } = tools;
-  const stored = await store.list({ namespace }, signal);
   let cleared = false;
-  for (const session of caches.allSessions()) {
-    const { metadata, status } = session;
-    const state = status?.state;
-    if (metadata.namespace !== namespace || !state) continue;
-    const isOld = stored.some(
-      (entry) => entry.sessionUID === metadata.uid && entry.kind === 'State' && isLater(state, entry),
-    );
-    if (!isOld) continue;
+  for (const { session, entries } of await ownedIn(tools, namespace, signal)) {
+    const state = session.status?.state;
+    if (!state || !entries.some((entry) => entry.kind === 'State' && isLater(state, entry))) continue;
     const { removed } = await sweepStates(tools, session, state, signal);
     cleared ||= removed > 0;
   }
@@ -46,16 +49,7 @@ export async function giveWay(
   signal: AbortSignal,
 ): Promise<boolean> {
   const { api, store } = tools;
-  const owned = await storedHistory(tools, namespace, signal);
-  const oldest = [...owned].flatMap(([session, all]) => withoutLast(all).map((turn) => ({ session, turn })));
-  oldest.sort((a, b) => a.turn.endedAt - b.turn.endedAt);
-  const chosen = new Map<CachedSession, TurnFacts[]>();
-  let freed = 0;
-  for (const { session, turn } of oldest.slice(0, MAX_REMOVALS)) {
-    if (freed >= bytes) break;
-    freed += turn.stored * BASE64;
-    chosen.set(session, [...(chosen.get(session) ?? []), turn]);
-  }
+  const chosen = Map.groupBy(await oldest(tools, namespace, bytes, signal), ({ session }) => session);
   let removedAny = false;
   for (const [session, over] of chosen) {
     const { name, uid } = session.metadata;
@@ -64,7 +58,7 @@ export async function giveWay(
       throw error;
     });
     if (live?.metadata.uid !== uid || live.metadata.deletionTimestamp) continue;
-    const removable = over.filter((turn) => isCopied(turn, live));
+    const removable = over.map(({ turn }) => turn).filter((turn) => isCopied(turn, live));
     for (const { refs } of await removeTurns(tools, session, removable, signal)) {
       removedAny = true;
       for (const ref of new Set(refs)) {
@@ -76,29 +70,49 @@ export async function giveWay(
   return removedAny;
 }
 
-/** Ended turns with stored outputs, logs or artifacts, by their session, and each session's last turn. */
-async function storedHistory(
-  { api, caches }: GarbageTools,
+/** The oldest turns that may give way and hold about `bytes` together. */
+async function oldest(
+  tools: GarbageTools,
   namespace: string,
+  bytes: number,
   signal: AbortSignal,
-): Promise<Map<CachedSession, TurnFacts[]>> {
-  // Nothing is removed while the class is gone: it may be replaced, and may keep for longer.
-  const known = new Map(
-    caches
-      .allSessions()
-      .filter(({ metadata, spec }) => metadata.namespace === namespace && caches.class(spec.class))
-      .map((session) => [session.metadata.uid, session]),
-  );
-  const owned = new Map<CachedSession, TurnFacts[]>();
-  await eachPage(api, turns, { namespace, limit: PAGE, signal }, ({ items }) => {
-    for (const turn of items) {
-      const session = turn.metadata.ownerReferences?.map(({ uid }) => known.get(uid)).find(Boolean);
-      const facts = turnFacts(turn);
-      if (session && facts.ended) owned.set(session, [...(owned.get(session) ?? []), facts]);
-    }
-  });
-  return owned;
+): Promise<Candidate[]> {
+  const owned = (await ownedIn(tools, namespace, signal))
+    // Nothing is removed while the class is gone: it may be replaced, and may keep for longer.
+    .filter(({ session }) => tools.caches.class(session.spec.class))
+    .map(({ session, entries }) => ({ session, since: oldestHistory(entries) }))
+    .filter(({ since }) => Number.isFinite(since))
+    .sort((a, b) => a.since - b.since);
+  const found: Candidate[] = [];
+  for (const { session, since } of owned) {
+    // Turns come with their bodies: those of sessions whose history is younger need not be read.
+    if (bytesOf(found.filter(({ turn }) => turn.endedAt < since)) >= bytes) break;
+    const ended = (await turnsOf(tools, session, signal)).filter((turn) => turn.ended);
+    found.push(...withoutLast(ended).map((turn) => ({ session, turn })));
+  }
+  found.sort((a, b) => a.turn.endedAt - b.turn.endedAt);
+  const chosen: Candidate[] = [];
+  for (let at = 0, freed = 0; at < found.length && freed < bytes && at < MAX_REMOVALS; at++) {
+    const candidate = found[at] as Candidate;
+    chosen.push(candidate);
+    freed += candidate.turn.stored * BASE64;
+  }
+  return chosen;
 }
+
+/** The sessions of the namespace of which something is stored. */
+async function ownedIn({ caches, store }: GarbageTools, namespace: string, signal: AbortSignal): Promise<Owned[]> {
+  const stored = Map.groupBy(await store.list({ namespace }, signal), ({ sessionUID }) => sessionUID);
+  return caches.allSessions().flatMap((session) => {
+    const entries = session.metadata.namespace === namespace ? stored.get(session.metadata.uid) : undefined;
+    return entries ? [{ session, entries }] : [];
+  });
+}
+
+const oldestHistory = (entries: StoredEntry[]) =>
+  Math.min(...entries.filter(({ kind }) => kind !== 'State').map(({ createdAt }) => createdAt));
+
+const bytesOf = (candidates: Candidate[]) => candidates.reduce((sum, { turn }) => sum + turn.stored * BASE64, 0);
 
 function withoutLast(ended: TurnFacts[]): TurnFacts[] {
   const last = Math.max(...ended.map(({ index }) => index));

@@ -81,7 +81,12 @@ function leftOf(facts: TurnFacts[], counted: number): HistorySize {
   return { turns: ended.length, bytes, stored, counted };
 }
 
-async function turnsOf({ api }: GarbageTools, session: CachedSession, signal: AbortSignal): Promise<TurnFacts[]> {
+/** The turns that the session owns, read live. */
+export async function turnsOf(
+  { api }: GarbageTools,
+  session: CachedSession,
+  signal: AbortSignal,
+): Promise<TurnFacts[]> {
   const { name, uid } = session.metadata;
   const scope = { namespace: session.metadata.namespace, fieldSelector: `spec.session=${name}`, limit: PAGE };
   const facts: TurnFacts[] = [];

@@ -19,6 +19,9 @@ export interface ControllerCall {
   uid: string | undefined;
   resourceVersion: string | undefined;
   fieldSelector: string | undefined;
+  labelSelector?: string | undefined;
+  /** Place in a list that is read page by page; absent: its beginning. */
+  continue?: string | undefined;
   /** Size of a page of a list; undefined: it is read in one. */
   limit: number | undefined;
   /** Returns when the call was sent, or `agoMs` of its process's own time before; virtual milliseconds. */

@@ -304,9 +304,9 @@ const namespaceOf = ({ namespace }: ListOptions) => (namespace === undefined ? {
 
 function preconditions(
   options: CallOptions,
-): Pick<ControllerCall, 'uid' | 'resourceVersion' | 'fieldSelector' | 'limit'> {
-  const { uid, resourceVersion, fieldSelector, limit } = options as DeleteOptions & ListOptions;
-  return { uid, resourceVersion, fieldSelector, limit };
+): Pick<ControllerCall, 'uid' | 'resourceVersion' | 'fieldSelector' | 'labelSelector' | 'continue' | 'limit'> {
+  const { uid, resourceVersion, fieldSelector, labelSelector, limit, ...more } = options as DeleteOptions & ListOptions;
+  return { uid, resourceVersion, fieldSelector, labelSelector, continue: more.continue, limit };
 }
 
 /** Returns the object with `apiVersion` and `kind`, as the real client sends it. */

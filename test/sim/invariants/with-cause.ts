@@ -27,12 +27,13 @@ export const withCause: MakeInvariant = (facts) => {
   };
 
   return {
-    sent({ process, verb, resource, namespace = '', name, fieldSelector = '' }) {
-      if (APART.has(resource)) return;
+    sent({ process, verb, resource, namespace = '', name, fieldSelector, labelSelector, continue: place }) {
+      // The next page of a list is asked for because there is more.
+      if (APART.has(resource) || place !== undefined) return;
       const { now } = facts.kubelets;
       const here = asked.get(namespace) ?? new Map<string, number[]>();
       asked.set(namespace, here);
-      const what = [verb, resource, name, fieldSelector].filter(Boolean).join(' ');
+      const what = [verb, resource, name, fieldSelector, labelSelector].filter(Boolean).join(' ');
       const times = (here.get(`${process} ${what}`) ?? []).filter((at) => at > now - WINDOW_MS);
       here.set(`${process} ${what}`, [...times, now]);
       if (times.length < MOST) return;

@@ -83,6 +83,7 @@ export class BlobStore implements Store {
     const { namespace } = key;
     const { items } = await this.#api.list(blobs, { namespace, labelSelector, metadataOnly: true, signal });
     await inGroups(items, ({ metadata: { name, uid } }) => this.#remove({ namespace, name }, uid, signal));
+    this.#ceiling.removed();
   }
 
   async list({ namespace, sessionUID }: Parameters<Store['list']>[0], signal: AbortSignal): Promise<StoredEntry[]> {

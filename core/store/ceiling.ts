@@ -24,6 +24,8 @@ export interface CeilingOptions {
 
 /** Age up to which a count is used while there is room. */
 const RECOUNT_MS = 60_000;
+/** Age up to which a count is believed that shows no room: a list of all Blobs for each refused write would be too much. */
+const FRESH_MS = 1_000;
 const PAGE_SIZE = 500;
 /** Assumed size of a Blob without the annotation: the largest possible. */
 const UNKNOWN_BYTES = 720_000;
@@ -44,6 +46,8 @@ export class Ceiling {
   readonly #rule: ShareRule;
   #listed: Count = { accounts: new Accounts(), states: new LatestStates() };
   #listedAt = -Infinity;
+  /** Something was removed since the last list began. */
+  #hasRemoved = false;
   /** Bytes written, or perhaps written, since the list began. */
   readonly #written = new Accounts();
   readonly #beingWritten = new Accounts();
@@ -59,7 +63,7 @@ export class Ceiling {
 
   /** Returns the number of bytes, counted within the last minute. */
   async count(signal: AbortSignal): Promise<number> {
-    if (this.#options.clock.monotonic() - this.#listedAt > RECOUNT_MS) await this.#recount(signal);
+    if (this.#ageMs > RECOUNT_MS) await this.#recount(signal);
     return this.#bytes;
   }
 
@@ -69,13 +73,13 @@ export class Ceiling {
   }
 
   /**
-   * Reserves `bytes` more, or rejects with a StoreFullError after a new count. The caller calls the returned function
+   * Reserves `bytes` more, or rejects with a StoreFullError by a count that is hardly a second old. The caller calls the returned function
    * when the write has ended, with or without success. `withinShare`: see `Store.put`.
    */
   async reserve(key: StoreKey, bytes: number, signal: AbortSignal, withinShare = false): Promise<() => void> {
     const replaced = withinShare ? 0 : undefined;
     await this.count(signal);
-    if (!this.#fits(key, bytes, replaced)) await this.#recount(signal);
+    if (!this.#fits(key, bytes, replaced) && (this.#hasRemoved || this.#ageMs > FRESH_MS)) await this.#recount(signal);
     if (!this.#fits(key, bytes, replaced)) throw new StoreFullError(bytes, key.namespace, this.usageOf(key.namespace));
     const { namespace, sessionUID } = key;
     const kind = key.kind === 'State' ? 'states' : 'history';
@@ -85,6 +89,11 @@ export class Ceiling {
       this.#written.add(namespace, kind, bytes);
       if (kind === 'states') this.#listed.states.add(sessionUID, key, bytes);
     };
+  }
+
+  /** Notes that something was removed, which only a new count shows. */
+  removed(): void {
+    this.#hasRemoved = true;
   }
 
   /** Returns what a namespace holds and may hold, by the last count and the writes since. */
@@ -138,6 +147,11 @@ export class Ceiling {
     }));
   }
 
+  /** Age of the last count, milliseconds. */
+  get #ageMs(): number {
+    return this.#options.clock.monotonic() - this.#listedAt;
+  }
+
   get #bytes(): number {
     return this.#listed.accounts.total + this.#written.total + this.#beingWritten.total;
   }
@@ -153,6 +167,7 @@ export class Ceiling {
   async #list(): Promise<void> {
     const { clock, namespaces } = this.#options;
     const startedAt = clock.monotonic();
+    this.#hasRemoved = false;
     const before = this.#written.copy();
     let count: Count;
     if (namespaces) {

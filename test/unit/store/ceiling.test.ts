@@ -29,6 +29,7 @@ test('a namespace that cannot be read counts with what it last held, and keeps n
   (await ceiling.reserve(key, 30, never))();
   await assert.rejects(ceiling.reserve(key, 40, never), StoreFullError);
   code = 500;
+  await clock.advance(1_001);
   await assert.rejects(ceiling.reserve(key, 1000, never), ApiError);
 });
 
@@ -76,15 +77,36 @@ test('a namespace is refused by what it holds itself, and the error names its sh
 
 test('writes under way count, and what was removed counts no more once a write would not fit', async () => {
   const held = [{ key, bytes: 40 }];
-  const ceiling = new Ceiling({ api: withBlobs(held), clock: new VirtualClock(), ceilingBytes: 200, shareFactor: 1 });
+  const clock = new VirtualClock();
+  const server = withBlobs(held);
+  let lists = 0;
+  const list: typeof server.list = (...call) => {
+    lists++;
+    return server.list(...call);
+  };
+  const ceiling = new Ceiling({ api: { list }, clock, ceilingBytes: 200, shareFactor: 1 });
   const output = (seq: number): StoreKey => ({ ...key, sessionUID: 'w', seq, kind: 'Output' });
   const ended = await ceiling.reserve(output(1), 50, never);
   await assert.rejects(ceiling.reserve(output(2), 20, never), StoreFullError, 'beside what is being written');
   held.push({ key: output(1), bytes: 50 });
   ended();
   await assert.rejects(ceiling.reserve(output(2), 20, never), { code: 'StoreFull' });
+  assert.equal(lists, 1, 'a count of this second is believed');
   held.length = 0;
+  await assert.rejects(ceiling.reserve(output(2), 70, never), { code: 'StoreFull' });
+  await clock.advance(1_001);
   (await ceiling.reserve(output(2), 70, never))();
+  assert.equal(lists, 2);
+});
+
+test('what this store has removed counts no more at once', async () => {
+  const held = [{ key, bytes: 90 }];
+  const ceiling = new Ceiling({ api: withBlobs(held), clock: new VirtualClock(), ceilingBytes: 200, shareFactor: 1 });
+  const output: StoreKey = { ...key, seq: 2, kind: 'Output' };
+  await assert.rejects(ceiling.reserve(output, 20, never), StoreFullError);
+  held.length = 0;
+  ceiling.removed();
+  (await ceiling.reserve(output, 20, never))();
 });
 
 test('a state may replace one of its session that is as large, and no state of another', async () => {

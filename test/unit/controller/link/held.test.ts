@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import { HeldBytes } from '../../../../controller/link/held-bytes.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
-import { honest, hostile, stateOf, TURN } from './support.ts';
+import { bound, hostile, stateOf, TURN } from './support.ts';
 
 const MiB = 1024 * 1024;
 const PONG = { n: 1, incarnation: 1, idleMs: 0, suspended: false };
@@ -66,7 +66,7 @@ describe('a message that finds no room', () => {
     const others = await hostile(clock, { held, uid: 'pod-2' });
     const [, ...rest] = others.frame(1, 'state', stateOf(Buffer.alloc(3 * MiB)), Buffer.alloc(3 * MiB));
     for (const text of rest) others.print(text);
-    const { pod, link } = await honest(clock, { held });
+    const { pod, link } = await bound({ clock, held });
     pod.archive = Buffer.alloc(3 * MiB, 1);
     link.startTurn(TURN);
     await clock.advance(100);

@@ -3,6 +3,7 @@ import { AttachLimit } from '../../../../controller/link/attach-limit.ts';
 import { Link } from '../../../../controller/link/link.ts';
 import type { LinkOptions } from '../../../../controller/link/options.ts';
 import { Silences } from '../../../../controller/link/silences.ts';
+import type { LinkView } from '../../../../controller/world/link-view.ts';
 import { type Channel, frameText, readyText } from '../../../../core/frames/encode.ts';
 import { PROTOCOL_VERSION } from '../../../../core/frames/messages.ts';
 import { frameKeys } from '../../../../core/frames/seal.ts';
@@ -11,11 +12,11 @@ import type { AttachOptions, PodStream, StreamEnd } from '../../../../core/kube/
 import { silentLogger } from '../../../../core/system.ts';
 import { PodRunner } from '../../../support/pod-runner.ts';
 import { seededRandom } from '../../../support/random.ts';
-import type { VirtualClock } from '../../../support/virtual-clock.ts';
+import { VirtualClock } from '../../../support/virtual-clock.ts';
 
-const KEY = Buffer.alloc(32, 7);
+export const KEY = Buffer.alloc(32, 7);
 const BOOT = 'ab'.repeat(16);
-const BIND = {
+export const BIND = {
   protocol: PROTOCOL_VERSION,
   session: { name: 'notes', namespace: 'team', uid: 'session-1' },
   incarnation: 1,
@@ -56,15 +57,50 @@ export function linkTo(
   return link;
 }
 
+type Change = Omit<Partial<LinkOptions>, 'pod' | 'clock' | 'epoch' | 'onChange'> & {
+  podUID?: string;
+  pod?: PodRunner;
+  clock?: VirtualClock;
+  /** Epoch of this leader. */
+  epoch?: number;
+  onChange?: (view: LinkView) => void;
+};
+
+/** A link to an honest runner. A test may change the epoch. */
+export function setUp(change: Change = {}) {
+  const { clock = new VirtualClock(), pod: given, podUID = 'pod-1', epoch: _, onChange, ...options } = change;
+  const pod = given ?? new PodRunner(clock, seededRandom());
+  const later: number[] = [];
+  const answers = { at: Number.NEGATIVE_INFINITY };
+  const link = linkTo(pod, clock, {
+    uid: podUID,
+    answers,
+    epoch: () => change.epoch ?? 5,
+    onChange: () => onChange?.(link.view),
+    onLaterEpoch: (epoch) => later.push(epoch),
+    ...options,
+  });
+  return { clock, pod, link, later, answers };
+}
+
 /** A link to an honest runner that is bound. */
-export async function honest(clock: VirtualClock, options: Partial<LinkOptions> = {}) {
-  const pod = new PodRunner(clock, seededRandom());
-  const link = linkTo(pod, clock, options);
-  await clock.advance(200);
-  link.bind({ ...BIND, agent: { ...BIND.agent, command: ['agent'], args: [], env: [] } });
+export async function bound(change: Change = {}) {
+  const parts = setUp(change);
+  await parts.clock.advance(200);
+  parts.link.bind({ ...BIND, agent: { ...BIND.agent, command: ['agent'], args: [], env: [] } });
+  await parts.clock.advance(10);
+  assert.equal(parts.link.view.phase, 'Bound');
+  return parts;
+}
+
+/** Runs one turn and acknowledges its end. */
+export async function runTurn({ clock, pod, link }: Awaited<ReturnType<typeof bound>>, turn: string) {
+  link.startTurn({ ...TURN, turn });
+  await clock.advance(100);
+  pod.finish('x');
+  await clock.advance(100);
+  link.acknowledge(link.view.delivery!.result.seq);
   await clock.advance(10);
-  assert.equal(link.view.phase, 'Bound');
-  return { pod, link };
 }
 
 /** A pod whose PID 1 has the keys of its runner and prints what a test says, attached by a link that takes it for bound. */

@@ -4,7 +4,7 @@ import { Allowances } from '../../../../controller/link/allowance.ts';
 import { nothingKept } from '../../../../controller/link/pod-counters.ts';
 import { Silences } from '../../../../controller/link/silences.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
-import { honest, hostile, stateOf, TURN } from './support.ts';
+import { bound, hostile, stateOf, TURN } from './support.ts';
 
 const MiB = 1024 * 1024;
 const PONG = { n: 1, incarnation: 1, idleMs: 0, suspended: false };
@@ -104,7 +104,7 @@ test('a session that is given the pod of a pool is told of what the pool was tol
 describe('a pod that is paused', () => {
   test('is not silent for it, and is heard afterwards', async () => {
     const clock = new VirtualClock();
-    const { pod, link } = await honest(clock);
+    const { pod, link } = await bound({ clock });
     link.startTurn(TURN);
     await clock.advance(20);
     const { openedAt } = link.view;
@@ -141,7 +141,7 @@ describe('a pod that is paused', () => {
     const allowances = new Allowances(clock);
     const others = await Promise.all([1, 2, 3].map((n) => hostile(clock, { allowances, uid: `pod-x${n}` })));
     for (const { print } of others) print('\n'.repeat(3_000_000));
-    const { pod, link } = await honest(clock, { allowances });
+    const { pod, link } = await bound({ clock, allowances });
     pod.archive = Buffer.alloc(16 * MiB, 1);
     link.startTurn(TURN);
     await clock.advance(10);

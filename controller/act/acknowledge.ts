@@ -9,11 +9,12 @@ import type { ReconcileContext } from './context.ts';
  */
 export async function acknowledgeStray(context: ReconcileContext, delivery: Delivery): Promise<void> {
   const { effects, world, signal } = context;
-  const { api, caches } = effects;
+  const { api, caches, links } = effects;
   const { session } = world;
   const { turn: uid, attempt } = delivery.result.message;
   const namespace = session.metadata.namespace;
   const fieldSelector = `spec.session=${session.metadata.name}`;
+  links.get(world.link?.podUID)?.stray();
   const { items } = await api.list(turns, { namespace, fieldSelector, signal });
   const cached = world.turns.find(({ metadata }) => metadata.uid === uid);
   caches.saw(turns, ...items);

@@ -314,6 +314,11 @@ export class Link {
     this.#options.onChange();
   }
 
+  /** Notes that the turns were listed for a result of the pod, as no running turn is known that it fits. */
+  stray(): void {
+    this.#throttle.stray();
+  }
+
   /** Acknowledges everything through this frame: it is stored, and the runner may forget it. */
   acknowledge(through: number): void {
     this.#acked = Math.max(this.#acked, through);
@@ -324,7 +329,7 @@ export class Link {
     const number = this.#send('ack', { through });
     if (ended !== undefined) {
       this.#changeNumber = number;
-      this.#throttle.ended(ended === this.#given);
+      if (ended === this.#given) this.#throttle.ended();
       this.#given = undefined;
     }
     if (!this.#view.started) this.#heartbeat.turnEnded();

@@ -4,8 +4,7 @@ import type { LinkOptions } from './options.ts';
 /** Time without a pause after which another one is told of. */
 const EPISODE_MS = 600_000;
 /**
- * Work of looking for the turn of a result that was not given over this link, microseconds: a list of turns, which the API server pays
- * for, too.
+ * Work of looking for the turn of a result that fits no running one, microseconds: a list of turns, which the API server pays for, too.
  */
 const STRAY_WORK = 50_000;
 
@@ -37,10 +36,14 @@ export class Throttle {
     this.#paused();
   }
 
-  /** The pod's output has ended a turn; `isGiven`: one that it was given. */
-  ended(isGiven: boolean): void {
-    if (isGiven) this.#allowance.restore();
-    else this.spend({ noise: 0, frames: STRAY_WORK });
+  /** The pod's output has ended a turn that it was given. */
+  ended(): void {
+    this.#allowance.restore();
+  }
+
+  /** A result of the pod was of no turn that it runs. */
+  stray(): void {
+    this.spend({ noise: 0, frames: STRAY_WORK });
   }
 
   /** A session has the pod now, and has not been told of what its pool was told. */

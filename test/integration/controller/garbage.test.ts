@@ -188,9 +188,9 @@ describe('garbage collection', () => {
       const settled = { incarnation: 1, seq: 9 };
       if (name === 'states') assert.equal((await sweep(later(0), name, settled)).leavesStates, false);
       else
-        assert.equal(
+        assert.deepEqual(
           await sweepStates(later(0), caches.session(namespace, name) as CachedSession, settled, never),
-          true,
+          { removed: 1, isDone: true },
         );
       assert.deepEqual(await seqs(owner), [9]);
     }

@@ -5,8 +5,10 @@ const NOTHING: Holding = { states: 0, history: 0 };
 /** Bytes by namespace. */
 export class Accounts {
   readonly #byNamespace = new Map<string, Holding>();
+  #total = 0;
 
   add(namespace: string, kind: keyof Holding, bytes: number): void {
+    this.#total += bytes;
     const held = this.of(namespace);
     const next = { ...held, [kind]: held[kind] + bytes };
     if (next.states === 0 && next.history === 0) this.#byNamespace.delete(namespace);
@@ -33,12 +35,12 @@ export class Accounts {
   }
 
   get total(): number {
-    return [...this.#byNamespace.values()].reduce((sum, { states, history }) => sum + states + history, 0);
+    return this.#total;
   }
 
   copy(): Accounts {
     const copy = new Accounts();
-    for (const [namespace, holding] of this.#byNamespace) copy.#byNamespace.set(namespace, holding);
+    copy.addAll(this);
     return copy;
   }
 }

@@ -48,7 +48,7 @@ export async function* watchFaulty<T extends KubeObject>(
   const type = server.type(resource);
   const selector = selectorOf(type, options.labelSelector ?? null, options.fieldSelector ?? null);
   const version = parseVersion(options.resourceVersion);
-  const shows = (at: number) => known.shown(resource.plural, at, scheduler.now);
+  const shows = (at: number) => known.shown(resource.plural, options.namespace, at, scheduler.now);
   shows(version ?? 0);
   let last: WatchEvent<T> | undefined;
   let broken = false;

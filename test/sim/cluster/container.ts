@@ -35,6 +35,8 @@ export interface SimContainer {
   readonly exit: Exit | undefined;
   /** True when the log could not be read as a whole for a while, or the node was lost. */
   isHardToRead: boolean;
+  /** True once the pod has not passed on a text of its runner as it was. */
+  hasGarbled: boolean;
   /** Time at which the runner was told to take no more turns, virtual milliseconds; undefined while it takes them. */
   readonly suspendedAt: number | undefined;
   /** Sends SIGTERM. */

@@ -77,6 +77,7 @@ export class Container implements SimContainer {
   bind: Bind | undefined;
   exit: Exit | undefined;
   isHardToRead = false;
+  hasGarbled = false;
   suspendedAt: number | undefined;
   /** True while a control line of an epoch that is over is handled. */
   #staleLine = false;
@@ -355,14 +356,17 @@ export class Container implements SimContainer {
     const dice = this.#garbling;
     if (garbled() === 0 || !dice.chance(garbled())) return [printed];
     const { text } = printed;
-    const at = dice.int(0, text.length - 1);
+    this.hasGarbled = true;
+    const at = dice.int(0, Math.floor(text.length / 2));
     const broken = (text: string): Printed => ({ text, isBroken: true, frames: [] });
-    return dice.pick([
-      () => [],
-      () => [printed, printed],
-      () => [broken(`${text.slice(0, at)}\n`)],
-      () => [broken(`${text.slice(0, at)}${dice.pick(['A', '=', '\n'])}${text.slice(at + 1)}`)],
-    ])();
+    const ways: (() => Printed[])[] = [() => [], () => [printed, printed]];
+    // What is not sealed would be believed as it is.
+    if (!text.includes('"kind":"ready"'))
+      ways.push(
+        () => [broken(`${text.slice(0, at)}\n`)],
+        () => [broken(`${text.slice(0, at)}~${text.slice(at + 1)}`)],
+      );
+    return dice.pick(ways)();
   }
 
   /** Prints hostile text from time to time, as long as the container lives. */

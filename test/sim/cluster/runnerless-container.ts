@@ -46,6 +46,7 @@ export class RunnerlessContainer implements SimContainer {
   readonly suspendedAt = undefined;
   exit: Exit | undefined;
   isHardToRead = false;
+  readonly hasGarbled = false;
   readonly #options: RunnerlessContainerOptions;
   /** The result between its markers. */
   #block: string | undefined;

@@ -69,6 +69,8 @@ export const goesOn: MakeInvariant = (facts) => {
     },
     runStarted(run) {
       if (!facts.session(run.sessionUID)) return;
+      // A pod that keeps a result back goes on from a state that nobody has got: the loss is its own session's.
+      if (facts.kubelets.container(run.podUID)?.hasGarbled) return;
       // The pod that made a state goes on from it even when the state was deleted with its turn.
       const states = [facts.committed.get(run.sessionUID), facts.left(run.sessionUID)];
       const [committed = '', left] = states.map((state) => state?.digest ?? EMPTY_DIGEST);

@@ -14,10 +14,10 @@ export interface Work {
  */
 const BURST: Work = { noise: 250_000, frames: 1_500_000 };
 /**
- * Part of it that each pod has for itself: some 8 MB of frames. All pods together have one burst for the rest, so that many that begin
- * at once do not take the time of all others.
+ * Part of it that each pod has for itself: some 13 MB of frames, or what the runner of a ten-hour turn has told, which each new leader
+ * reads again. All pods together have one burst for the rest, so that many that begin at once do not take the time of all others.
  */
-const OWN: Work = { noise: 10_000, frames: 60_000 };
+const OWN: Work = { noise: 10_000, frames: 100_000 };
 /** Frames that a pod has for itself, as a multiple of those of its last turn that is stored. */
 const OWN_TURNS = 1.25;
 /** Part of one CPU that a pod can take for long. */

@@ -68,7 +68,7 @@ export interface DecoderCounters {
 
 /**
  * Estimates of what a piece of output costs its reader, microseconds of a CPU (measured on one of 2024), besides each byte of a frame's
- * body. A delivered message is worth a reconcile. A line and a byte of junk cost the runtime's log, the kubelet and the API server
+ * body. What comes at once is worth a reconcile. A line and a byte of junk cost the runtime's log, the kubelet and the API server
  * more than their reader; a runner has no reason to print any.
  */
 const COST = {
@@ -79,7 +79,8 @@ const COST = {
   header: 6,
   frame: 12,
   bodyByte: 0.003,
-  message: 500,
+  message: 60,
+  reconcile: 440,
   ignored: 30,
 };
 
@@ -201,6 +202,7 @@ export class FrameDecoder {
     this.#lines.push(chunk, (line, lost) => this.#line(line, lost));
     // A line that never ends costs all the same.
     this.#spent.noise += (this.#lines.dropped - dropped) * (COST.lineByte + COST.junkByte);
+    if (this.#events.some(({ type }) => type === 'frame')) this.#spent.frames += COST.reconcile;
     return this.#taken();
   }
 

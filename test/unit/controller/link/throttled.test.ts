@@ -153,6 +153,19 @@ describe('a pod that is paused', () => {
   });
 });
 
+test('what twenty runners have told in ten hours of a turn comes to a new leader without a pause', async () => {
+  const clock = new VirtualClock();
+  const counters = nothingKept();
+  const allowances = new Allowances(clock);
+  for (let pod = 0; pod < 20; pod++) {
+    const { frame, print } = await hostile(clock, { counters, allowances, uid: `pod-${pod}` });
+    // One in 30 s.
+    const text = Array.from({ length: 1_200 }, (_, i) => frame(i + 1, 'pong', PONG).join('')).join('');
+    for (let at = 0; at < text.length; at += 65_536) print(text.slice(at, at + 65_536));
+  }
+  assert.equal(counters.pauses, 0);
+});
+
 test('a state of 64 MiB comes without a pause', async () => {
   const clock = new VirtualClock();
   const counters = nothingKept();

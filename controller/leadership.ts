@@ -28,8 +28,7 @@ import { Pools } from './pools/pools.ts';
 import { Reconciler } from './reconcile.ts';
 import { StatusWriter } from './runtime/status-writer.ts';
 import type { EventFacts } from './status/events.ts';
-import { urgentKeys } from './world/urgent-keys.ts';
-import { isWaitedFor } from './world/waited-for.ts';
+import { isWaitedFor, urgentKeys } from './world/urgency.ts';
 import type { CachedTurn, Installation } from './world/world.ts';
 
 export interface LeadershipOptions {

@@ -12,11 +12,10 @@ import { buildCache, builderAgent, exposedCredentials } from './builder.ts';
 import { type ImageSettings, imageSettings } from './image.ts';
 import { type Kept, keptOf } from './persistence.ts';
 import { type PodTemplate, podTemplate } from './pod-template.ts';
-import { proxyVariables } from './proxy.ts';
 import { type Resources, resourcesOf } from './resources.ts';
 import { classProblem, limitsOf } from './sandbox.ts';
 import { DEFAULT_TIMEOUTS } from './timeouts.ts';
-import { workspaceVariables } from './workspace-variables.ts';
+import { proxyVariables, workspaceVariables } from './variables.ts';
 
 /** The settings that a session runs with: its own over its class's over the built-in ones. */
 export interface Effective extends AgentSettings, ImageSettings {

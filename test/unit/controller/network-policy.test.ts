@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { describe, test } from 'vitest';
 import { METADATA_SERVICES } from '../../../controller/network/metadata-services.ts';
 import { networkPolicy } from '../../../controller/network/policy.ts';
-import { proxyVariables } from '../../../controller/settings/proxy.ts';
+import { proxyVariables } from '../../../controller/settings/variables.ts';
 import { sessionClassSpec } from '../../../core/resources/sessionclass.ts';
 import { CHECKOUT } from '../../support/pages.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
-import { isWaitedFor } from '../../../controller/world/waited-for.ts';
+import { isWaitedFor } from '../../../controller/world/urgency.ts';
 import type { CachedSession, CachedTurn } from '../../../controller/world/world.ts';
 import { aSession, aTurn, RUNNING_STATUS, runningTurn } from '../../support/world.ts';
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { workspaceVariables } from '../../../controller/settings/workspace-variables.ts';
+import { workspaceVariables } from '../../../controller/settings/variables.ts';
 import { persistentVolumeClaims } from '../../../core/kube/resources.ts';
 import { turns } from '../../../core/resources/kinds.ts';
 import { isTerminal } from '../../../core/resources/turn-phases.ts';

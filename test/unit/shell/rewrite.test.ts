@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { describe, test } from 'vitest';
+import { isSettled } from '../../../runner/shell/bash.ts';
 import { rewriteBackground } from '../../../runner/shell/rewrite.ts';
-import { isSettled } from '../../../runner/shell/surroundings.ts';
 import { corpus } from '../../integration/shell/corpus.ts';
 
 /** Programs of the machine where the texts run, as `programsOn` would find them. */

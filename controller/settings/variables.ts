@@ -1,5 +1,6 @@
 import type { EnvVar } from '../../core/resources/agent.ts';
 import type { SessionClassSpec } from '../../core/resources/sessionclass.ts';
+import type { Workspace } from './persistence.ts';
 
 /** Hosts always reached without a proxy. */
 const LOCAL = ['localhost', '127.0.0.1', '::1'];
@@ -19,4 +20,17 @@ export function proxyVariables({ sandbox }: SessionClassSpec): EnvVar[] {
     { name, value },
     { name: name.toLowerCase(), value },
   ]);
+}
+
+/**
+ * The top directory of a volume belongs to its provisioner, and git refuses a repository of another owner unless
+ * `safe.directory` names it. Git reads that from the environment since 2.38.
+ */
+export function workspaceVariables(workspace: Workspace | undefined): EnvVar[] {
+  if (!workspace) return [];
+  return [
+    { name: 'GIT_CONFIG_COUNT', value: '1' },
+    { name: 'GIT_CONFIG_KEY_0', value: 'safe.directory' },
+    { name: 'GIT_CONFIG_VALUE_0', value: workspace.mountPath },
+  ];
 }

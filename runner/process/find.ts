@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Limits } from '../../core/frames/messages.ts';
 import type { Clock } from '../../core/runtime.ts';
@@ -24,4 +25,12 @@ export function findContainment(
   const places = configured ? [configured] : [join(runnerDir, 'keeper'), join(runnerDir, '..', 'build', 'keeper')];
   const keeper = process.platform === 'linux' ? places.find(isExecutable) : undefined;
   return keeper ? { containment: 'Keeper', start: (limits) => keeperStart(keeper, clock, limits) } : group;
+}
+
+/**
+ * Finds the folder of `berth-agent`, for the end of the agent's PATH: beside the runner's own file, or in a checkout.
+ */
+export function findTools(runnerDir: string): string[] {
+  const folders = [join(runnerDir, 'bin'), join(runnerDir, '..', 'build', 'bin')];
+  return folders.filter((folder) => existsSync(join(folder, 'berth-agent'))).slice(0, 1);
 }

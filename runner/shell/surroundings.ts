@@ -1,8 +1,0 @@
-/** Variables by which a bash defines functions or options before it reads its text. */
-const UNSETTLING =
-  /^(BASH_ENV|BASHOPTS|BASH_COMPAT|BASH_FUNC_.*|BASH_LOADABLES_PATH|EXECIGNORE|POSIXLY_CORRECT|SHELLOPTS)$/;
-
-/** Reports whether names mean the same to a bash of this environment as to every other bash. */
-export function isSettled(env: Readonly<Record<string, string>>): boolean {
-  return !Object.keys(env).some((name) => UNSETTLING.test(name));
-}

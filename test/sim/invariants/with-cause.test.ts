@@ -39,6 +39,12 @@ describe('what is asked for again and again', () => {
     assert.deepEqual(judged(every(100, 200).map((one) => ({ ...one, writes: 'turns.berth.dev/team' }))), []);
     assert.deepEqual(judged(every(100, 200).map((one) => ({ ...one, writes: 'nodes' }))), []);
   });
+  test('may be a read before each of several writes that are refused, but not before the same write', () => {
+    const pairs = (name: (i: number) => string) =>
+      every(100, 30).flatMap(({ at }, i) => [{ at }, { at, call: { verb: 'patch', name: name(i) } as const }]);
+    assert.deepEqual(judged(pairs((i) => `t${i}`)), []);
+    assert.match(judged(pairs(() => 't1'))[0] ?? '', /21 times in 2.0 s to patch sessions t1/);
+  });
   test('has no cause in a write of another namespace, nor in the lease or an event', () => {
     for (const writes of ['turns.berth.dev/other', 'leases.coordination.k8s.io/team', 'events/team'])
       assert.equal(judged(every(100, 21).map((one) => ({ ...one, writes }))).length, 1, writes);

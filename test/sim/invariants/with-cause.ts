@@ -33,6 +33,9 @@ export const withCause: MakeInvariant = (facts) => {
       const { now } = facts.kubelets;
       const here = asked.get(namespace) ?? new Map<string, number[]>();
       asked.set(namespace, here);
+      // A read before each of several writes has its cause, also where the writes come too late. The writes themselves are counted.
+      const isRead = verb === 'get' || verb === 'list';
+      if (!isRead) for (const key of here.keys()) if (isReadOf(process, key)) here.delete(key);
       const what = [verb, resource, name, fieldSelector, labelSelector].filter(Boolean).join(' ');
       const times = (here.get(`${process} ${what}`) ?? []).filter((at) => at > now - WINDOW_MS);
       here.set(`${process} ${what}`, [...times, now]);
@@ -61,6 +64,9 @@ export const withCause: MakeInvariant = (facts) => {
     },
   };
 };
+
+const isReadOf = (process: string, key: string) =>
+  key.startsWith(`${process} get `) || key.startsWith(`${process} list `);
 
 /** The value as it is sent. */
 const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value ?? null));

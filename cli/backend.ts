@@ -47,7 +47,7 @@ export interface Backend {
   /** Creates a turn that is deleted together with its session. */
   createTurn(turn: NewTurn, session: StoredSession, cli: Cli): Promise<StoredTurn>;
   /** Returns what would be created, in order, and creates nothing. */
-  rehearse(plan: Plan, mode: DryRun, cli: Cli): Promise<KubeObject[]>;
+  dryRun(plan: Plan, mode: DryRun, cli: Cli): Promise<KubeObject[]>;
   /**
    * Resolves with the session as it is after the request. `spec.suspendRequest` identifies the request without `hold`. This and the
    * methods below change the very object that is given: they reject with NotFound where another has its name by now.

@@ -29,7 +29,7 @@ export function kubernetesBackend(cluster: () => KubeCluster, api: KubeClient, c
       }));
     },
     createTurn: async (turn, session, cli) => (await import('./create.ts')).createTurn(turn, session, cluster(), cli),
-    rehearse: async (plan, mode, cli) => (await import('./rehearse.ts')).rehearse(plan, mode, cluster(), cli),
+    dryRun: async (plan, mode, cli) => (await import('./dry-run.ts')).dryRun(plan, mode, cluster(), cli),
     suspend: (session, hold, signal) =>
       patch(session, hold ? { suspend: true } : { suspendRequest: randomSuffix(cli.random, 12) }, signal),
     restart: (session, signal) => patch(session, { restartRequest: randomSuffix(cli.random, 12) }, signal),

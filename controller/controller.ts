@@ -5,14 +5,14 @@ import type { KubeApi } from '../core/kube/types.ts';
 import { type Clock, delay, type Logger, type Random } from '../core/runtime.ts';
 import { BlobStore } from '../core/store/blobs.ts';
 import type { StoreUsage } from '../core/store/store.ts';
-import { boundedApi } from './api/bounded-api.ts';
-import { leasedApi, WRITE_DEADLINE_MS } from './api/leased-api.ts';
 import { type Caches, informerCaches } from './caches/caches.ts';
 import type { ControllerConfig } from './config.ts';
 import { Leading } from './leadership.ts';
 import { type LoadedKeys, loadMasterKeys } from './link/keys.ts';
 import type { Inventory, Meter } from './meter.ts';
+import { boundedApi } from './runtime/bounded-api.ts';
 import { learningApi } from './runtime/learning-api.ts';
+import { leasedApi, WRITE_DEADLINE_MS } from './runtime/leased-api.ts';
 
 export interface ControllerOptions {
   api: KubeApi;
@@ -223,7 +223,7 @@ export class Controller {
       maxRunning: config.BERTH_MAX_RUNNING,
       workers: config.BERTH_WORKERS,
       predecessorMs: this.#predecessorMs(leadership, keys),
-      onSettled: () => this.#elector.settle(leadership),
+      onReady: () => this.#elector.settle(leadership),
       signal: leadership.signal,
       epoch: () => this.#elector.epoch ?? 0,
       identity: this.#elector.identity,

@@ -11,7 +11,7 @@ import type { Store, StoreKey, StoreUsage } from '../core/store/store.ts';
 import type { Effects } from './act/context.ts';
 import { logCommit } from './act/log-commit.ts';
 import { LogPlaces } from './act/log-places.ts';
-import { StatesAhead } from './act/states-ahead.ts';
+import { StatePrefetch } from './act/state-prefetch.ts';
 import type { Caches } from './caches/caches.ts';
 import type { Watches } from './caches/watches.ts';
 import { AdmissionGate } from './capacity/admission-gate.ts';
@@ -24,12 +24,12 @@ import type { MasterKeys } from './link/keys.ts';
 import { Links } from './link/links.ts';
 import type { Inventory, Meter, ReconcileResult } from './meter.ts';
 import { NetworkPolicies } from './network/policies.ts';
+import { isWaitedFor, urgentKeys } from './observed/urgency.ts';
+import type { CachedTurn, Installation } from './observed/world.ts';
 import { Pools } from './pools/pools.ts';
 import { Reconciler } from './reconcile.ts';
 import { StatusWriter } from './runtime/status-writer.ts';
 import type { EventFacts } from './status/events.ts';
-import { isWaitedFor, urgentKeys } from './world/urgency.ts';
-import type { CachedTurn, Installation } from './world/world.ts';
 
 export interface LeadershipOptions {
   /** API client whose writes end with the lease. */
@@ -56,7 +56,7 @@ export interface LeadershipOptions {
   /** Milliseconds until the previous leader's last request is dead; 0 when it released the lease. */
   predecessorMs: number;
   /** Called when that time is over. */
-  onSettled(): void;
+  onReady(): void;
   /** Signal that aborts when the leadership ends. */
   signal: AbortSignal;
   epoch(): number;
@@ -82,7 +82,7 @@ export class Leading {
   readonly #pools: Pools;
   readonly #closing = new AbortController();
   /** True once the previous leader's last request is dead, and its effects have been read. */
-  #isSettled = false;
+  #isReady = false;
   /** True once sessions are admitted. */
   #isOpen = false;
 
@@ -137,7 +137,7 @@ export class Leading {
       clock,
       log,
       afterMs: options.predecessorMs,
-      settled: () => this.#settled(),
+      ready: () => this.#ready(),
       queued: () => this.#ledger.waiting(),
       inGroups: () => this.#ledger.groups.waiting(),
       requeue: (key) => this.#queue.addLast(key),
@@ -191,7 +191,7 @@ export class Leading {
       store: yieldingStore(options.store, (namespace, bytes) => this.#garbage.makeRoom(namespace, bytes)),
       rooms: { makeRoom: (namespace, bytes) => this.#garbage.makeRoom(namespace, bytes) },
       archives: new Archives(),
-      statesAhead: new StatesAhead(clock),
+      statePrefetch: new StatePrefetch(clock),
       logPlaces: new LogPlaces(),
       links: this.#links,
       ledger: this.#ledger,
@@ -201,13 +201,13 @@ export class Leading {
       leader: {
         identity: options.identity,
         epoch: options.epoch,
-        hasSettled: () => this.#isSettled,
+        isReady: () => this.#isReady,
       },
       clock,
       ownTime: options.ownTime,
       random,
       log,
-      aside: (work) => this.#queue.aside(work),
+      withoutWorker: (work) => this.#queue.withoutWorker(work),
       notify: (object, event, kind) => this.#notify(object, event, kind),
     };
     this.#garbage = new Garbage({
@@ -239,13 +239,13 @@ export class Leading {
       workers: options.workers,
       process: async (key, stopped) => {
         const begun = clock.monotonic();
-        const hadSettled = this.#isSettled;
+        const wasReady = this.#isReady;
         const record = (result: ReconcileResult, error?: unknown) =>
           options.meter?.reconciled(result, (clock.monotonic() - begun) / 1000, error);
         try {
           const again = await this.#reconciler.reconcile(key, AbortSignal.any([signal, stopped]));
           // A reconcile that began before that has put no turn in order.
-          if (hadSettled === this.#isSettled) this.#admissionGate.reconciled(key);
+          if (wasReady === this.#isReady) this.#admissionGate.reconciled(key);
           record(again === undefined ? 'success' : 'requeue_after');
           return again;
         } catch (error) {
@@ -295,9 +295,9 @@ export class Leading {
     for (const key of caches.keys()) this.#queue.addLast(key);
   }
 
-  #settled(): void {
-    this.#isSettled = true;
-    this.#options.onSettled();
+  #ready(): void {
+    this.#isReady = true;
+    this.#options.onReady();
     this.#environments.start();
     this.#addAll();
   }

@@ -3,7 +3,7 @@ import type { StoredPod } from '../core/kube/builtin.ts';
 import type { StoredSessionClass, StoredSessionPool, StoredTurn } from '../core/resources/kinds.ts';
 import type { Tally } from './capacity/tally.ts';
 import type { PodCounters } from './link/pod-counters.ts';
-import type { CachedSession } from './world/world.ts';
+import type { CachedSession } from './observed/world.ts';
 
 /** Receiver of measurements of the controller's work. */
 export interface Meter {

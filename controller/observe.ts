@@ -5,12 +5,12 @@ import { leapsOf } from '../core/runtime.ts';
 import type { Effects } from './act/context.ts';
 import { unreadableTurn } from './caches/slim.ts';
 import { applicantOf } from './capacity/applicant.ts';
+import { namedConfigMaps } from './observed/agent-files.ts';
+import { withDeleted } from './observed/memory.ts';
+import { ownTurns } from './observed/own-turns.ts';
+import { isFromPool, isUnclaimed } from './observed/session-pods.ts';
+import type { CachedSession, CachedTurn, Installation, NodeFacts, SessionMemory, World } from './observed/world.ts';
 import { warmStart } from './pools/warm.ts';
-import { namedConfigMaps } from './world/agent-files.ts';
-import { withDeleted } from './world/learn.ts';
-import { ownTurns } from './world/own-turns.ts';
-import { isFromPool, isUnclaimed } from './world/session-pods.ts';
-import type { CachedSession, CachedTurn, Installation, NodeFacts, SessionMemory, World } from './world/world.ts';
 
 /** The session's own objects, as the caches show them. */
 export interface Observation {
@@ -88,7 +88,7 @@ export function assess(
     ...(node ? { node } : {}),
     nodes,
     installation,
-    settled: effects.leader.hasSettled(),
+    leaderIsReady: effects.leader.isReady(),
   };
 }
 

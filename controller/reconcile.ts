@@ -16,19 +16,19 @@ import type { Watches } from './caches/watches.ts';
 import type { Action } from './decide/actions.ts';
 import { culprit, currentTurn, failedAgain, isProgrammingError } from './decide/broken.ts';
 import { type Decision, decide } from './decide/decide.ts';
-import { awaitsOnlyTurn } from './decide/turnless.ts';
+import { awaitsOnlyTurn } from './decide/missing-turn.ts';
 import { writeWaitMs } from './decide/write-wait.ts';
 import { assess, observe } from './observe.ts';
+import { boundPod } from './observed/bound-pod.ts';
+import { emptyMemory, learn, withDeleted } from './observed/memory.ts';
+import { ownTurns } from './observed/own-turns.ts';
+import { sessionNameOf } from './observed/session-pods.ts';
+import type { CachedSession, CachedTurn, Installation, SessionMemory, World } from './observed/world.ts';
 import { reconcileOrphans } from './orphans.ts';
 import { changedAt } from './status/conditions.ts';
 import { noteworthy } from './status/events.ts';
 import { withPhaseSince } from './status/reason.ts';
 import { ended, internalError } from './status/turn-status.ts';
-import { boundPod } from './world/bound-pod.ts';
-import { emptyMemory, learn, withDeleted } from './world/learn.ts';
-import { ownTurns } from './world/own-turns.ts';
-import { sessionNameOf } from './world/session-pods.ts';
-import type { CachedSession, CachedTurn, Installation, SessionMemory, World } from './world/world.ts';
 
 /** Actions that find out facts which the next reconcile decides upon. */
 const LEARNING: ReadonlySet<Action['do']> = new Set([
@@ -106,7 +106,7 @@ export class Reconciler {
     if (!session) {
       effects.ledger.leave(key);
       effects.ledger.groups.leave(key);
-      await this.#tellTime(namespace, name, signal);
+      await this.#checkServerClock(namespace, name, signal);
       return reconcileOrphans(effects, namespace, name, signal);
     }
     const attempt: Attempt = { effects, key, session, memory: this.#memory(key, session), signal };
@@ -131,7 +131,7 @@ export class Reconciler {
     const { effects, key, session, memory, signal } = attempt;
     const { namespace, name } = session.metadata;
     try {
-      await this.#tellTime(namespace, name, signal);
+      await this.#checkServerClock(namespace, name, signal);
       await this.#readTurns(attempt);
     } catch (error) {
       // A session that fails holds up no other until it is tried again.
@@ -147,7 +147,7 @@ export class Reconciler {
     if (world.link?.queued) effects.links.reconsider(world.link.podUID);
     const decision = decide(world);
     attempt.decision = decision;
-    const canStart = decision.settled || decision.status.podName !== undefined;
+    const canStart = decision.canStart || decision.status.podName !== undefined;
     learn(memory, { fact: 'SettingsChecked', canStart, at: world.now });
     this.#commitCapacity(attempt, world, decision);
     return this.#carryOut(attempt, world, decision);
@@ -190,7 +190,7 @@ export class Reconciler {
    * state.
    */
   async #readTurns({ effects: { caches, leader }, session, memory, signal }: Attempt): Promise<void> {
-    if (memory.knowsTurns || !leader.hasSettled()) return;
+    if (memory.knowsTurns || !leader.isReady()) return;
     const { namespace, name } = session.metadata;
     const isNew = ({ status }: CachedTurn) => status.index === undefined && !isTerminal(status.phase);
     const naming = caches.turnsNaming(namespace, name);
@@ -208,7 +208,7 @@ export class Reconciler {
    * Asks for the time where the machine may have slept: any answer has it. A status written by a time that is behind would
    * be taken for an old one as soon as the right time is known.
    */
-  async #tellTime(namespace: string, name: string, signal: AbortSignal): Promise<void> {
+  async #checkServerClock(namespace: string, name: string, signal: AbortSignal): Promise<void> {
     const { api, clock } = this.#options.effects;
     if (clock.remote?.isSure() !== false) return;
     await api.get(sessions, { namespace, name }, { signal }).catch((error: unknown) => {
@@ -388,7 +388,7 @@ export class Reconciler {
     let entry = this.#memories.get(key);
     if (!entry) {
       // A session without a status has no turn with an index, and no earlier leader can give one any more.
-      const knowsTurns = status?.phase === undefined && this.#options.effects.leader.hasSettled();
+      const knowsTurns = status?.phase === undefined && this.#options.effects.leader.isReady();
       entry = { uid: metadata.uid, memory: emptyMemory(knowsTurns) };
       this.#memories.set(key, entry);
     }

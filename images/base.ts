@@ -4,7 +4,7 @@ import { chmod, copyFile, mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { rootCertificates } from 'node:tls';
 import { promisify } from 'node:util';
-import { INJECTOR } from '../core/resources/names.ts';
+import { INJECTOR_UID } from '../core/resources/names.ts';
 import type { Modes } from './layer.ts';
 import { copyLibraries, makeRoot } from './libraries.ts';
 
@@ -20,7 +20,7 @@ export const nodePath = '/usr/local/bin/node';
  * the binary into other pods can read it.
  */
 export const baseModes: Modes = {
-  [nodePath]: { mode: 0o751, gid: INJECTOR },
+  [nodePath]: { mode: 0o751, gid: INJECTOR_UID },
   // Sessions of a class with `scratch: Image` write to these directories; the others have volumes there.
   '/tmp': { mode: 0o1777 },
   '/berth': { mode: 0o1777 },

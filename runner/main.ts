@@ -18,11 +18,11 @@ import { ContainerMemory } from './limits/container-memory.ts';
 import { TreeMemory } from './limits/tree-memory.ts';
 import { patient } from './patient-clock.ts';
 import { findContainment, findTools } from './process/find.ts';
-import { Rehearsal } from './rehearsal/rehearsal.ts';
-import { rehearse } from './rehearsal/session.ts';
 import { Runner } from './runner.ts';
 import { Pressure } from './text/pressure.ts';
 import { TextSink } from './text/sink.ts';
+import { warmUpSession } from './warm-up/session.ts';
+import { WarmUp } from './warm-up/warm-up.ts';
 
 /**
  * Grace time of the agent after a signal, milliseconds. A kubelet that stops the pod gives it ten seconds
@@ -65,9 +65,9 @@ function start(): void {
     isProtected,
     clock,
   };
-  const rehearsal = new Rehearsal(clock, (signal) => rehearse(surroundings, signal));
-  // The equipment is asked for once a bind is accepted. Nothing of the rehearsal is left when the first process starts.
-  const equip = (bind: Bind) => equipmentFor(bind, surroundings, rehearsal.end());
+  const warmUp = new WarmUp(clock, (signal) => warmUpSession(surroundings, signal));
+  // The equipment is asked for once a bind is accepted. Nothing of the warm-up is left when the first process starts.
+  const equip = (bind: Bind) => equipmentFor(bind, surroundings, warmUp.end());
 
   const runner = new Runner({
     podUID: environment.BERTH_POD_UID ?? '',
@@ -93,7 +93,7 @@ function start(): void {
   process.stdin.on('error', () => {});
   process.stdin.on('data', (chunk: Buffer) => {
     runner.push(chunk);
-    rehearsal.heard();
+    warmUp.heard();
   });
   // The timer keeps the process alive after an end of stdin.
   setInterval(() => {}, 2 ** 30);

@@ -3,10 +3,10 @@ import type { KubeObject } from '../../core/kube/types.ts';
 import { firstTurnName } from '../../core/resources/names.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
 import { withCluster } from '../connect.ts';
+import { showDryRun } from '../dry-run.ts';
 import { refused } from '../errors.ts';
 import type { NewTurn } from '../plan.ts';
 import { formatObject, nameOf } from '../print.ts';
-import { showRehearsal } from '../rehearse.ts';
 import { type CreationFlags, sessionOfFlags, sessionOfManifest, turnOfManifest, withManifest } from '../wanted.ts';
 
 export interface CreateFlags extends CreationFlags, ClusterFlags {}
@@ -28,7 +28,7 @@ export async function create(
   return withCluster(flags, cli, async (cluster) => {
     if (manifest && !manifest.session) {
       const plan = await turnOfManifest(manifest, manifest.turn?.spec.input, named, cluster, cli);
-      if (flags.dryRun) return showRehearsal(plan, flags.dryRun, flags.output, cluster, cli);
+      if (flags.dryRun) return showDryRun(plan, flags.dryRun, flags.output, cluster, cli);
       await print([await cluster.createTurn(plan.turn, plan.existing, cli)], flags, cli);
       return 0;
     }
@@ -42,7 +42,7 @@ export async function create(
       ...manifest.turn,
       name: manifest.turn.name ?? firstTurnName(name),
     };
-    if (flags.dryRun) return showRehearsal({ session, turn }, flags.dryRun, flags.output, cluster, cli);
+    if (flags.dryRun) return showDryRun({ session, turn }, flags.dryRun, flags.output, cluster, cli);
     const created = await cluster.createSession(session, turn, cli);
     await print(created.turn ? [created.session, created.turn] : [created.session], flags, cli);
     return 0;

@@ -6,11 +6,11 @@ import type { Cli, ClusterFlags } from '../cli.ts';
 import type { Cluster } from '../cluster.ts';
 import { withCluster } from '../connect.ts';
 import { turnSpec } from '../create.ts';
+import { showDryRun } from '../dry-run.ts';
 import { refused } from '../errors.ts';
 import type { InputFlags } from '../input.ts';
 import type { NewTurn } from '../plan.ts';
 import { formatObject, nameOf } from '../print.ts';
-import { showRehearsal } from '../rehearse.ts';
 import { finishTurn } from '../wait.ts';
 import {
   type CreationFlags,
@@ -51,7 +51,7 @@ export async function run(words: string[], given: RunFlags, cli: Cli): Promise<n
   return withCluster(flags, cli, async (cluster) => {
     if (manifest && !manifest.session) {
       const plan = await turnOfManifest(manifest, input, flags.name, cluster, cli);
-      if (flags.dryRun) return showRehearsal(plan, flags.dryRun, flags.output, cluster, cli);
+      if (flags.dryRun) return showDryRun(plan, flags.dryRun, flags.output, cluster, cli);
       return finish([], await cluster.createTurn(plan.turn, plan.existing, cli), flags, cluster, cli);
     }
     const { session: ofManifest, turn: turnManifest } = manifest ?? {};
@@ -67,7 +67,7 @@ export async function run(words: string[], given: RunFlags, cli: Cli): Promise<n
       ? await sessionOfManifest(name, manifest, cluster, cli, asked)
       : await sessionOfFlags(name, words, flags, { turns: 'One' }, cluster, cli, asked);
     session.spec.turns = 'One';
-    if (flags.dryRun) return showRehearsal({ session, turn }, flags.dryRun, flags.output, cluster, cli);
+    if (flags.dryRun) return showDryRun({ session, turn }, flags.dryRun, flags.output, cluster, cli);
     const created = await cluster.createSession(session, turn, cli);
     if (!created.turn) throw new TypeError('the session was created without its turn');
     if (!flags.detach) cli.say(`session ${name}`);

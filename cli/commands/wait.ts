@@ -8,12 +8,12 @@ import { withCluster } from '../connect.ts';
 import { deadline } from '../deadline.ts';
 import { CliError, failed, refused } from '../errors.ts';
 import { followObject } from '../follow/object.ts';
-import { type Goal, type Progress, sessionProgress, turnProgress } from '../goal.ts';
 import { printableLine } from '../printable.ts';
 import { getSession, getTurn } from '../stored.ts';
+import { type Progress, sessionProgress, turnProgress, type WaitTarget } from '../wait-target.ts';
 
 export interface WaitFlags extends ClusterFlags {
-  for: Goal;
+  for: WaitTarget;
   /** Milliseconds; 0: one look. */
   timeout: number;
 }
@@ -22,22 +22,22 @@ export interface WaitFlags extends ClusterFlags {
  * Waits by a watch until the session, or a turn of it, is where `--for` says. Fails at the deadline, and at once where the
  * object can never get there. Says on stderr what is waited for.
  */
-export async function wait(name: string, { for: goal, timeout, ...flags }: WaitFlags, cli: Cli): Promise<number> {
+export async function wait(name: string, { for: target, timeout, ...flags }: WaitFlags, cli: Cli): Promise<number> {
   return withCluster(flags, cli, async (cluster) => {
     const session = await getSession(cluster, name, cli.interrupted);
-    if ('turn' in goal) {
-      const turn = await getTurn(cluster, goal.turn, cli.interrupted);
+    if ('turn' in target) {
+      const turn = await getTurn(cluster, target.turn, cli.interrupted);
       if (turn.spec.session !== name) {
-        throw refused(`--for: turn ${goal.turn} belongs to session ${turn.spec.session}, not to ${name}`);
+        throw refused(`--for: turn ${target.turn} belongs to session ${turn.spec.session}, not to ${name}`);
       }
       await reach({ resource: turns, object: turn, what: 'succeeded', progress: turnProgress }, timeout, cluster, cli);
-      await cli.out(`turn.berth.dev/${goal.turn} condition met\n`);
+      await cli.out(`turn.berth.dev/${target.turn} condition met\n`);
       return 0;
     }
-    const found = goal.session === 'finished' ? await findClass(session.spec.class, cluster, cli) : undefined;
+    const found = target.session === 'finished' ? await findClass(session.spec.class, cluster, cli) : undefined;
     const allowed = found === 'NotFound' ? undefined : found;
-    const progress = (now: typeof session | undefined) => sessionProgress(now, goal.session, allowed, cli.name);
-    await reach({ resource: sessions, object: session, what: goal.session, progress }, timeout, cluster, cli);
+    const progress = (now: typeof session | undefined) => sessionProgress(now, target.session, allowed, cli.name);
+    await reach({ resource: sessions, object: session, what: target.session, progress }, timeout, cluster, cli);
     await cli.out(`session.berth.dev/${name} condition met\n`);
     return 0;
   });
@@ -46,12 +46,12 @@ export async function wait(name: string, { for: goal, timeout, ...flags }: WaitF
 interface Target<T extends KubeObject> {
   resource: Resource<T>;
   object: Stored<T>;
-  /** The goal, as it is said of the object. */
+  /** The target, as it is said of the object. */
   what: string;
   progress(now: Stored<T> | undefined): Progress;
 }
 
-/** Resolves once the object has reached its goal. */
+/** Resolves once the object has reached its target. */
 async function reach<T extends KubeObject>(
   { resource, object, what, progress }: Target<T>,
   timeoutMs: number,

@@ -6,7 +6,7 @@ import type { LogsFlags } from '../commands/logs.ts';
 import type { WaitFlags } from '../commands/wait.ts';
 import type { WatchFlags } from '../commands/watch.ts';
 import { limit, name, sessionTurnOrStdin } from '../flags.ts';
-import { goal } from '../goal.ts';
+import { waitTarget } from '../wait-target.ts';
 import type { AddCommand } from './command.ts';
 import { formatOption } from './options.ts';
 
@@ -90,7 +90,7 @@ export function defineViews(command: AddCommand, cli: Cli): void {
       (await import('../commands/wait.ts')).wait(sessionName, flags, cli),
   )
     .argument('<session>', 'the session’s name', name)
-    .requiredOption('--for <state>', 'ready, suspended, finished, or turn=NAME: that turn has succeeded', goal)
+    .requiredOption('--for <state>', 'ready, suspended, finished, or turn=NAME: that turn has succeeded', waitTarget)
     .addOption(
       new Option('--timeout <duration>', 'maximum time to wait, for example 5m; 0: look once')
         .argParser(limit)

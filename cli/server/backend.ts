@@ -9,10 +9,10 @@ import { StoreCorruptError } from '../../core/store/store.ts';
 import type { Backend, TextRequest } from '../backend.ts';
 import type { Cli } from '../cli.ts';
 import type { Cluster } from '../cluster.ts';
+import { planned } from '../dry-run.ts';
 import { refused } from '../errors.ts';
 import { followObject } from '../follow/object.ts';
 import type { NewSession, NewTurn } from '../plan.ts';
-import { planned } from '../rehearse.ts';
 import { replaced } from '../replaced.ts';
 import { keptLog } from '../stored.ts';
 import { EXPLAIN_AFTER_MS, whyWaiting } from '../waiting.ts';
@@ -111,7 +111,7 @@ export function serverBackend(
       }
     },
     createTurn: (turn, session, cli) => createTurn(turn, session, cli.interrupted),
-    async rehearse(plan, mode) {
+    async dryRun(plan, mode) {
       if (plan.session) refuseAttachments(plan.session);
       if (mode === 'client') return planned(plan, namespace, async () => false);
       throw refused('--dry-run=server is not possible through the HTTP API; use --dry-run=client, or a kubeconfig');

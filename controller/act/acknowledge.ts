@@ -1,5 +1,5 @@
 import { turns } from '../../core/resources/kinds.ts';
-import type { Delivery } from '../world/link-view.ts';
+import type { Delivery } from '../observed/link-view.ts';
 import { letGo } from './commit.ts';
 import type { ReconcileContext } from './context.ts';
 

@@ -3,12 +3,12 @@ import { approvals, ownedByTurn, type StoredApproval, turns } from '../../core/r
 import { clip, MAX_JSON_DEPTH, MAX_PROMPT_BYTES } from '../../core/resources/limits.ts';
 import type { TurnApproval, TurnStatus } from '../../core/resources/turn.ts';
 import { slimApproval } from '../caches/slim.ts';
+import { counts } from '../observed/approvals.ts';
+import type { Asking } from '../observed/link-view.ts';
+import { inClusterTime } from '../observed/runner-time.ts';
+import type { CachedApproval, CachedTurn } from '../observed/world.ts';
 import { awaiting, resumed } from '../status/approval-status.ts';
 import { ended } from '../status/turn-status.ts';
-import { counts } from '../world/approvals.ts';
-import type { Asking } from '../world/link-view.ts';
-import { inClusterTime } from '../world/runner-time.ts';
-import type { CachedApproval, CachedTurn } from '../world/world.ts';
 import { letGo, remember, writeAtVersion } from './commit.ts';
 import type { ReconcileContext } from './context.ts';
 import { incarnationOf, storeDelivery } from './store-delivery.ts';

@@ -12,14 +12,14 @@ import type { Reason } from '../../core/resources/reasons.ts';
 import type { StateRef } from '../../core/resources/schema.ts';
 import { isTerminal } from '../../core/resources/turn-phases.ts';
 import { StoreMissingError } from '../../core/store/store.ts';
+import { configMapsIn, filesDigest } from '../observed/agent-files.ts';
+import { learn } from '../observed/memory.ts';
+import type { Problem, World } from '../observed/world.ts';
 import { noConfigMap } from '../settings/agent-files.ts';
 import type { Effective } from '../settings/effective.ts';
 import { AgentFilesError, fileArchives } from '../settings/file-archives.ts';
 import type { Kept } from '../settings/persistence.ts';
 import { timeoutMs } from '../settings/timeouts.ts';
-import { configMapsIn, filesDigest } from '../world/agent-files.ts';
-import { learn } from '../world/learn.ts';
-import type { Problem, World } from '../world/world.ts';
 import { boundedWait } from './bounded-wait.ts';
 import type { ReconcileContext } from './context.ts';
 import { keepsWorkspace } from './workspace.ts';
@@ -248,7 +248,7 @@ async function load(
   try {
     const key = { sessionUID, namespace, incarnation, seq, kind: 'State' as const };
     const deadline = effects.clock.now() + timeoutMs('persist', world.session.spec, world.class);
-    const ahead = effects.statesAhead.take(sessionUID, state);
+    const ahead = effects.statePrefetch.take(sessionUID, state);
     return await boundedWait(
       { effects, deadline, signal },
       (waiting) => ahead ?? effects.store.get(key, waiting, state.bytes),

@@ -5,7 +5,7 @@ import type { Effects } from './context.ts';
 const LOOK_MS = 250;
 
 interface BoundedWaitOptions {
-  effects: Pick<Effects, 'clock' | 'aside'>;
+  effects: Pick<Effects, 'clock' | 'withoutWorker'>;
   /** Milliseconds since the epoch. */
   deadline: number;
   signal: AbortSignal;
@@ -24,7 +24,7 @@ class StoreSlowError extends Error {
 
 /** Runs `work` with a signal that aborts at the deadline, with `signal`, or when waiting makes no sense any more. */
 export async function boundedWait<T>(
-  { effects: { clock, aside }, deadline, signal, unless }: BoundedWaitOptions,
+  { effects: { clock, withoutWorker }, deadline, signal, unless }: BoundedWaitOptions,
   work: (signal: AbortSignal) => Promise<T>,
 ): Promise<T> {
   const bounded = new AbortController();
@@ -40,7 +40,7 @@ export async function boundedWait<T>(
   try {
     both.throwIfAborted();
     // A store that ignores the signal must not hold the session for it.
-    return await aside(() => unlessAborted(work(both), both));
+    return await withoutWorker(() => unlessAborted(work(both), both));
   } finally {
     cancel();
     // Node keeps a signal of several that somebody listens to until it is aborted.

@@ -4,10 +4,10 @@ import { pods } from '../../core/kube/resources.ts';
 import { ownedBy } from '../../core/resources/kinds.ts';
 import { LABEL_POOL } from '../../core/resources/names.ts';
 import type { Action } from '../decide/actions.ts';
+import { learn } from '../observed/memory.ts';
+import { isOurs, isUnclaimed } from '../observed/session-pods.ts';
 import { sessionLabels } from '../pod/pod.ts';
 import { podEvent } from '../status/events.ts';
-import { learn } from '../world/learn.ts';
-import { isOurs, isUnclaimed } from '../world/session-pods.ts';
 import type { ReconcileContext } from './context.ts';
 import { linkSession } from './link-session.ts';
 

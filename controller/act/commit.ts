@@ -4,12 +4,12 @@ import { type StoredTurn, type Turn, turns } from '../../core/resources/kinds.ts
 import type { TurnStatus } from '../../core/resources/turn.ts';
 import { isTerminal } from '../../core/resources/turn-phases.ts';
 import { slimTurn } from '../caches/slim.ts';
+import type { Delivery } from '../observed/link-view.ts';
+import { learn } from '../observed/memory.ts';
+import type { CachedTurn, Problem } from '../observed/world.ts';
 import type { Version } from '../runtime/status-writer.ts';
 import { outcomeOf } from '../status/outcome.ts';
 import { ended } from '../status/turn-status.ts';
-import { learn } from '../world/learn.ts';
-import type { Delivery } from '../world/link-view.ts';
-import type { CachedTurn, Problem } from '../world/world.ts';
 import type { ReconcileContext } from './context.ts';
 import { type Deliverable, storeDelivery } from './store-delivery.ts';
 
@@ -53,7 +53,7 @@ export function letGo(
   turn: Turn | undefined,
 ): void {
   // The time for storing it is over, or was not needed.
-  learn(memory, { fact: 'DeliverySettled' });
+  learn(memory, { fact: 'StoringOver' });
   const { state } = delivery.result.message;
   const podUID = world.link?.podUID;
   const kept = state === 'Unchanged' || turn?.status?.state?.digest === state.digest;

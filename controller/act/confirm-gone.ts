@@ -11,8 +11,8 @@ import {
   podName,
 } from '../../core/resources/names.ts';
 import { isTerminal } from '../../core/resources/turn-phases.ts';
-import { learn } from '../world/learn.ts';
-import { isFromPool, isSessionPod } from '../world/session-pods.ts';
+import { learn } from '../observed/memory.ts';
+import { isFromPool, isSessionPod } from '../observed/session-pods.ts';
 import type { ReconcileContext } from './context.ts';
 
 /** A pod counts as gone when a live read says so and no turn was committed meanwhile. */

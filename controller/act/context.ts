@@ -8,11 +8,11 @@ import type { SessionStore } from '../garbage/yielding-store.ts';
 import type { MasterKeys } from '../link/keys.ts';
 import type { Links } from '../link/links.ts';
 import type { NetworkPolicies } from '../network/policies.ts';
+import type { CachedTurn, SessionMemory, World } from '../observed/world.ts';
 import type { StatusWriter } from '../runtime/status-writer.ts';
 import type { EventFacts } from '../status/events.ts';
-import type { CachedTurn, SessionMemory, World } from '../world/world.ts';
 import type { LogPlaces } from './log-places.ts';
-import type { StatesAhead } from './states-ahead.ts';
+import type { StatePrefetch } from './state-prefetch.ts';
 
 /** The present leadership. */
 export interface Leader {
@@ -23,7 +23,7 @@ export interface Leader {
    * No request of the leader before can take effect any more, and what it did has been read. Before that no turn is given
    * an index and no runner a session, a turn or a decision.
    */
-  hasSettled(): boolean;
+  isReady(): boolean;
 }
 
 /** Counts of the starts of sessions, by the pool whose pod was claimed or would have fitted. */
@@ -46,7 +46,7 @@ export interface Effects {
   store: SessionStore;
   rooms: RoomMaker;
   archives: Archives;
-  statesAhead: StatesAhead;
+  statePrefetch: StatePrefetch;
   links: Links;
   ledger: Ledger;
   networkPolicies: NetworkPolicies;
@@ -62,7 +62,7 @@ export interface Effects {
   /** Limits how many logs of ended containers are in memory. */
   logPlaces: LogPlaces;
   /** Waits for a store without keeping other sessions from being reconciled. */
-  aside<R>(work: () => Promise<R>): Promise<R>;
+  withoutWorker<R>(work: () => Promise<R>): Promise<R>;
   /** Logs that the turn has ended, or waits for a decision; `statuses` does so for its own writes. */
   logCommit(turn: StoredTurn): void;
   /** Tells people by a Kubernetes Event on the object, a session unless said otherwise. */

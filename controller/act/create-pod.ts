@@ -1,13 +1,13 @@
 import { ApiError, isAlreadyExists, isConflict } from '../../core/kube/errors.ts';
 import { pods } from '../../core/kube/resources.ts';
 import { attachability } from '../link/links.ts';
+import { learn } from '../observed/memory.ts';
+import { isOurs } from '../observed/session-pods.ts';
+import type { CachedTurn, World } from '../observed/world.ts';
 import { sessionPod } from '../pod/pod.ts';
 import { runnerlessPod } from '../pod/runnerless-pod.ts';
 import type { Effective } from '../settings/effective.ts';
 import { podEvent } from '../status/events.ts';
-import { learn } from '../world/learn.ts';
-import { isOurs } from '../world/session-pods.ts';
-import type { CachedTurn, World } from '../world/world.ts';
 import type { ReconcileContext } from './context.ts';
 import { linkSession } from './link-session.ts';
 import { ensureNetworkPolicy } from './network-policy.ts';

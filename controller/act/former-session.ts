@@ -1,7 +1,7 @@
 import { ifThere, isConflict, isNotFound } from '../../core/kube/errors.ts';
 import { ownedBy, sessions, turns, withOwner } from '../../core/resources/kinds.ts';
 import type { TurnStatus } from '../../core/resources/turn.ts';
-import type { CachedTurn, World } from '../world/world.ts';
+import type { CachedTurn, World } from '../observed/world.ts';
 import type { ReconcileContext } from './context.ts';
 import { writingTurn } from './too-large.ts';
 

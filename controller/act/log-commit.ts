@@ -4,7 +4,7 @@ import { isTerminal } from '../../core/resources/turn-phases.ts';
 import type { Logger } from '../../core/runtime.ts';
 import type { Caches } from '../caches/caches.ts';
 import type { Links } from '../link/links.ts';
-import { highestState } from '../world/highest-state.ts';
+import { highestState } from '../observed/highest-state.ts';
 import type { Leader } from './context.ts';
 
 export interface CommitLogOptions {

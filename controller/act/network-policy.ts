@@ -1,7 +1,7 @@
 import { ApiError, isConflict } from '../../core/kube/errors.ts';
 import { networkPolicyName } from '../../core/resources/names.ts';
 import { NetworkPolicyTaken } from '../network/policies.ts';
-import { learn } from '../world/learn.ts';
+import { learn } from '../observed/memory.ts';
 import type { ReconcileContext } from './context.ts';
 import { refusal } from './refusal.ts';
 

@@ -5,14 +5,14 @@ import { LABEL_POOL, podName } from '../../core/resources/names.ts';
 import { reasons } from '../../core/resources/reasons.ts';
 import type { SessionStatus } from '../../core/resources/session.ts';
 import type { Ledger } from '../capacity/ledger.ts';
+import { learn } from '../observed/memory.ts';
+import { ownTurns } from '../observed/own-turns.ts';
+import type { World } from '../observed/world.ts';
 import { environmentOf } from '../settings/environment.ts';
 import { settingsDigest } from '../settings/session-digest.ts';
 import { withCondition } from '../status/conditions.ts';
 import { withPhaseSince, withSessionReason } from '../status/reason.ts';
 import { statePersisted } from '../status/state-persisted.ts';
-import { learn } from '../world/learn.ts';
-import { ownTurns } from '../world/own-turns.ts';
-import type { World } from '../world/world.ts';
 import type { ReconcileContext } from './context.ts';
 import { writingSession } from './too-large.ts';
 
@@ -36,7 +36,7 @@ export async function ownIncarnation(
     ledger.wait(world.applicant);
     return;
   }
-  readStateAhead(effects, world, signal);
+  prefetchState(effects, world, signal);
   try {
     const write = () => statuses.write(sessions, session.metadata, owned(world, incarnation, pod, claim), signal);
     await writingSession(effects, session, write);
@@ -52,21 +52,21 @@ export async function ownIncarnation(
       await api.get(sessions, { namespace, name }, { signal });
       // The session keeps its position in the queue: no other gets the slot that is released.
       ledger.wait(world.applicant);
-      ledger.settle(namespace, pod);
+      ledger.confirm(namespace, pod);
     }
     throw error;
   }
-  ledger.settle(namespace, pod);
+  ledger.confirm(namespace, pod);
 }
 
 /** Begins to read the state that the runner will be given, while the session gets its pod. */
-function readStateAhead({ statesAhead, store }: ReconcileContext['effects'], { session }: World, signal: AbortSignal) {
+function prefetchState({ statePrefetch, store }: ReconcileContext['effects'], { session }: World, signal: AbortSignal) {
   const { state } = session.status ?? {};
   if (state?.ref === undefined) return;
   const { namespace, uid: sessionUID } = session.metadata;
   const { incarnation, seq, bytes } = state;
   const key = { namespace, sessionUID, incarnation, seq, kind: 'State' as const };
-  statesAhead.begin(sessionUID, state, () => store.get(key, signal, bytes));
+  statePrefetch.begin(sessionUID, state, () => store.get(key, signal, bytes));
 }
 
 /**
@@ -88,13 +88,13 @@ export async function withSlotHeld(
     failed(ledger, namespace, pod, error);
     throw error;
   }
-  ledger.settle(namespace, pod);
+  ledger.confirm(namespace, pod);
 }
 
 /** Keeps the slot as long as a request for the pod may take effect. A refusal does not, if nothing is under way from an earlier one. */
 export function failed(ledger: Ledger, namespace: string, pod: string, error: unknown): void {
-  if (isRefusal(error) && !isConflict(error) && !ledger.isUnsettled(namespace, pod)) ledger.settle(namespace, pod);
-  else ledger.settleLater(namespace, pod);
+  if (isRefusal(error) && !isConflict(error) && !ledger.isUnconfirmed(namespace, pod)) ledger.confirm(namespace, pod);
+  else ledger.confirmLater(namespace, pod);
 }
 
 /** The API server has said no: the request has had no effect and will have none. */

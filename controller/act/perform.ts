@@ -5,8 +5,8 @@ import { API_GROUP_VERSION, firstTurnName } from '../../core/resources/names.ts'
 import type { Action } from '../decide/actions.ts';
 import { awaitsFirstTurn } from '../decide/policies/turns.ts';
 import { attachability } from '../link/links.ts';
-import { learn } from '../world/learn.ts';
-import type { CachedSession } from '../world/world.ts';
+import { learn } from '../observed/memory.ts';
+import type { CachedSession } from '../observed/world.ts';
 import { acknowledgeStray } from './acknowledge.ts';
 import { acknowledgeRequest, adoptApproval, commitRequest, consume, readApprovals } from './approval.ts';
 import { bindRunner } from './bind.ts';
@@ -149,7 +149,7 @@ async function createFirstTurn(context: ReconcileContext): Promise<void> {
   const isFirst = !memory.firstTurnTried && !memory.turnCreatedAt;
   const cached = caches.session(namespace, name);
   const isNew = cached?.metadata.uid === uid && cached.status === undefined && caches.closed(namespace) === undefined;
-  const isKnown = world.settled && isFirst && isNew && body !== undefined;
+  const isKnown = world.leaderIsReady && isFirst && isNew && body !== undefined;
   const live = isKnown ? withInput(session, body) : await api.get(sessions, { namespace, name }, { signal });
   learn(memory, { fact: 'FirstTurnTried' });
   if (live.metadata.uid !== uid || !awaitsFirstTurn(live.status)) return;

@@ -1,6 +1,6 @@
 import { isForbidden, isNotFound } from '../../core/kube/errors.ts';
 import { configMaps } from '../../core/kube/resources.ts';
-import { learn } from '../world/learn.ts';
+import { learn } from '../observed/memory.ts';
 import type { ReconcileContext } from './context.ts';
 
 /** Brings the cache up to the ConfigMaps of these names. One that may not be read stays missing. */

@@ -1,6 +1,6 @@
 import type { StoredPod } from '../../core/kube/builtin.ts';
 import { CONTAINER } from '../../core/resources/names.ts';
-import { learn } from '../world/learn.ts';
+import { learn } from '../observed/memory.ts';
 import type { ReconcileContext } from './context.ts';
 import { linkSession } from './link-session.ts';
 import { endedLog, isUnreadable } from './unreadable-log.ts';
@@ -15,7 +15,7 @@ const LOG_BYTES = 16 * 1024 * 1024;
 export async function takeLog(context: ReconcileContext, { pod }: { pod: StoredPod }): Promise<void> {
   const { effects, memory, signal } = context;
   const opened = effects.links.open(pod, linkSession(context));
-  await effects.aside(async () => {
+  await effects.withoutWorker(async () => {
     const leave = await effects.logPlaces.take(pod.spec.nodeName ?? '', signal);
     try {
       const log = await readLog(context, pod);

@@ -1,5 +1,5 @@
 import { type ApiError, isForbidden, isInvalid, isOverQuota } from '../../core/kube/errors.ts';
-import type { Problem } from '../world/world.ts';
+import type { Problem } from '../observed/world.ts';
 
 /**
  * Refusals that the API server takes back by itself, soon after it was started or the namespace was made: the service account

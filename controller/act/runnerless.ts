@@ -5,9 +5,9 @@ import { turns } from '../../core/resources/kinds.ts';
 import { CONTAINER } from '../../core/resources/names.ts';
 import { bodyFacts } from '../caches/slim.ts';
 import type { Action } from '../decide/actions.ts';
+import { learn } from '../observed/memory.ts';
+import type { CachedTurn } from '../observed/world.ts';
 import type { RunnerlessTurn } from '../pod/runnerless-pod.ts';
-import { learn } from '../world/learn.ts';
-import type { CachedTurn } from '../world/world.ts';
 import type { ReconcileContext } from './context.ts';
 
 /** Effects on runnerless pods; see `decide/policies/runnerless.ts`. */

@@ -1,7 +1,7 @@
 import { isConflict } from '../../core/kube/errors.ts';
 import { turns } from '../../core/resources/kinds.ts';
 import type { Action } from '../decide/actions.ts';
-import { learn } from '../world/learn.ts';
+import { learn } from '../observed/memory.ts';
 import type { ReconcileContext } from './context.ts';
 
 /** A result that comes meanwhile waits for it. */

@@ -1,8 +1,8 @@
 import { turns } from '../../core/resources/kinds.ts';
 import { bodyFacts } from '../caches/slim.ts';
+import { learn } from '../observed/memory.ts';
+import type { CachedTurn } from '../observed/world.ts';
 import { limitsOf } from '../settings/granted.ts';
-import { learn } from '../world/learn.ts';
-import type { CachedTurn } from '../world/world.ts';
 import type { ReconcileContext } from './context.ts';
 
 /** Gives a turn that is written Running to the runner of the pod that it names, and to no other. */

@@ -14,11 +14,11 @@ import {
   waitingTurns,
   wishVeto,
 } from '../decide/suspension-veto.ts';
+import { isDecided } from '../observed/approvals.ts';
+import { learn } from '../observed/memory.ts';
+import type { World } from '../observed/world.ts';
 import { keptOf } from '../settings/persistence.ts';
 import { timeoutMs } from '../settings/timeouts.ts';
-import { isDecided } from '../world/approvals.ts';
-import { learn } from '../world/learn.ts';
-import type { World } from '../world/world.ts';
 import { readApprovals } from './approval.ts';
 import { boundedWait } from './bounded-wait.ts';
 import type { ReconcileContext } from './context.ts';

@@ -1,5 +1,5 @@
 import { isTooLarge } from '../../core/kube/errors.ts';
-import type { CachedSession, CachedTurn } from '../world/world.ts';
+import type { CachedSession, CachedTurn } from '../observed/world.ts';
 import type { Effects } from './context.ts';
 
 /**

@@ -1,5 +1,5 @@
 import { ApiError, isPodGone } from '../../core/kube/errors.ts';
-import { learn } from '../world/learn.ts';
+import { learn } from '../observed/memory.ts';
 import type { ReconcileContext } from './context.ts';
 
 /**

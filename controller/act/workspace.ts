@@ -11,8 +11,8 @@ import {
   MANAGED_BY,
   workspaceName,
 } from '../../core/resources/names.ts';
+import { learn } from '../observed/memory.ts';
 import type { Workspace } from '../settings/persistence.ts';
-import { learn } from '../world/learn.ts';
 import type { ReconcileContext } from './context.ts';
 import { refusal } from './refusal.ts';
 

@@ -1,9 +1,9 @@
 import { isConflict } from '../../core/kube/errors.ts';
 import { type StoredTurn, turns } from '../../core/resources/kinds.ts';
 import type { TurnStatus } from '../../core/resources/turn.ts';
-import { learn } from '../world/learn.ts';
-import { isGiven } from '../world/own-turns.ts';
-import type { CachedTurn } from '../world/world.ts';
+import { learn } from '../observed/memory.ts';
+import { isGiven } from '../observed/own-turns.ts';
+import type { CachedTurn } from '../observed/world.ts';
 import type { ReconcileContext } from './context.ts';
 import { isRefusal } from './own.ts';
 import { writingTurn } from './too-large.ts';
@@ -33,7 +33,7 @@ async function write(context: ReconcileContext, turn: CachedTurn, status: TurnSt
   try {
     const replace = () => statuses.write(turns, turn.metadata, status, signal);
     const written = await writingTurn(effects, turn, replace);
-    if (begins) ledger.settleTurn(key);
+    if (begins) ledger.confirmTurn(key);
     return written;
   } catch (error) {
     if (isConflict(error)) {
@@ -41,8 +41,8 @@ async function write(context: ReconcileContext, turn: CachedTurn, status: TurnSt
       await api.get(turns, { namespace, name }, { signal }).catch((unread) => {
         if (begins) throw unread;
       });
-      if (begins) ledger.settleTurn(key);
-    } else if (begins && !isRefusal(error)) ledger.settleTurnLater(key);
+      if (begins) ledger.confirmTurn(key);
+    } else if (begins && !isRefusal(error)) ledger.confirmTurnLater(key);
     throw error;
   }
 }

@@ -32,9 +32,9 @@ import {
 } from '../../core/resources/names.ts';
 import { isTerminal, LIVE_TURNS } from '../../core/resources/turn-phases.ts';
 import { type Clock, type Logger, pause, type Random } from '../../core/runtime.ts';
-import { namedConfigMaps } from '../world/agent-files.ts';
-import { isSessionPod, isUnclaimed, sessionNameOf } from '../world/session-pods.ts';
-import type { CachedApproval, CachedSession, CachedTurn, NodeFacts } from '../world/world.ts';
+import { namedConfigMaps } from '../observed/agent-files.ts';
+import { isSessionPod, isUnclaimed, sessionNameOf } from '../observed/session-pods.ts';
+import type { CachedApproval, CachedSession, CachedTurn, NodeFacts } from '../observed/world.ts';
 import { namespaceLabels } from './namespaces.ts';
 import { Nodes } from './nodes.ts';
 import {

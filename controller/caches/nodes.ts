@@ -4,7 +4,7 @@ import { nodes } from '../../core/kube/resources.ts';
 import type { KubeApi, Stored } from '../../core/kube/types.ts';
 import { parseQuantity } from '../../core/resources/quantity.ts';
 import type { Clock, Logger, Random } from '../../core/runtime.ts';
-import type { NodeFacts } from '../world/world.ts';
+import type { NodeFacts } from '../observed/world.ts';
 
 /** Form in which nodes report their CPUs; others are possible and unheard of. */
 const CPUS = /^\d+m?$/;

@@ -11,8 +11,8 @@ import { isNoInput } from '../../core/resources/needed-input.ts';
 import type { Condition } from '../../core/resources/schema.ts';
 import type { TurnStatus } from '../../core/resources/turn.ts';
 import { isTerminal } from '../../core/resources/turn-phases.ts';
-import { filesDigest } from '../world/agent-files.ts';
-import type { BodyFacts, CachedApproval, CachedSession, CachedTurn } from '../world/world.ts';
+import { filesDigest } from '../observed/agent-files.ts';
+import type { BodyFacts, CachedApproval, CachedSession, CachedTurn } from '../observed/world.ts';
 
 /** Digest that no input has. */
 const NO_DIGEST = '0'.repeat(64);

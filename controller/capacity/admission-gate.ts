@@ -1,8 +1,8 @@
 import { refOf } from '../../core/kube/cache.ts';
 import { type Clock, delay, type Logger } from '../../core/runtime.ts';
 import type { Caches } from '../caches/caches.ts';
-import { ownTurns } from '../world/own-turns.ts';
-import type { CachedSession } from '../world/world.ts';
+import { ownTurns } from '../observed/own-turns.ts';
+import type { CachedSession } from '../observed/world.ts';
 
 export interface AdmissionGateOptions {
   caches: Pick<Caches, 'session' | 'turnsNaming' | 'keys' | 'refresh' | 'closed'>;
@@ -17,7 +17,7 @@ export interface AdmissionGateOptions {
   /** Requeues a session. */
   requeue(key: string): void;
   /** Called when the previous leader's last request is dead and its effects have been read. */
-  settled(): void;
+  ready(): void;
   /** Reserves one more slot for the session, for so many milliseconds. */
   reserve(key: string, ms: number): void;
   open(): void;
@@ -51,9 +51,9 @@ export class AdmissionGate {
   }
 
   start(): void {
-    const { caches, afterMs, settled, open, log, signal } = this.#options;
+    const { caches, afterMs, ready, open, log, signal } = this.#options;
     if (afterMs === 0) {
-      settled();
+      ready();
       open();
       return;
     }
@@ -85,14 +85,14 @@ export class AdmissionGate {
   }
 
   async #wait(): Promise<void> {
-    const { caches, clock, log, afterMs, settled, requeue, reserve, signal } = this.#options;
+    const { caches, clock, log, afterMs, ready, requeue, reserve, signal } = this.#options;
     await delay(clock, afterMs, signal);
     for (;;) {
       try {
         await caches.refresh(signal);
         // Turns get their indexes first: a reconcile that writes many would lose its session's position in the queue.
         for (const key of caches.keys()) this.#unseen.add(key);
-        settled();
+        ready();
         break;
       } catch (error) {
         signal.throwIfAborted();

@@ -1,5 +1,5 @@
-import type { Applicant } from '../world/capacity-view.ts';
-import type { CachedSession, CachedTurn } from '../world/world.ts';
+import type { Applicant } from '../observed/capacity-view.ts';
+import type { CachedSession, CachedTurn } from '../observed/world.ts';
 
 /**
  * The session as it waits in the queue. Its wait began at its status's `queue.since`; before that is written, at its

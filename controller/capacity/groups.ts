@@ -1,4 +1,4 @@
-import type { GroupView } from '../world/capacity-view.ts';
+import type { GroupView } from '../observed/capacity-view.ts';
 import { notKnown } from './messages.ts';
 import { smallest } from './smallest.ts';
 

@@ -2,12 +2,12 @@ import type { StoredPod } from '../../core/kube/builtin.ts';
 import { keyOf, refOf } from '../../core/kube/cache.ts';
 import { LABEL_CLASS, LABEL_SESSION_UID } from '../../core/resources/names.ts';
 import type { Clock } from '../../core/runtime.ts';
-import { WRITE_DEADLINE_MS } from '../api/leased-api.ts';
 import type { Caches } from '../caches/caches.ts';
 import type { Watches } from '../caches/watches.ts';
-import type { Applicant } from '../world/capacity-view.ts';
-import { isFromPool, isUnclaimed, sessionNameOf } from '../world/session-pods.ts';
-import type { CachedSession, Slot } from '../world/world.ts';
+import type { Applicant } from '../observed/capacity-view.ts';
+import { isFromPool, isUnclaimed, sessionNameOf } from '../observed/session-pods.ts';
+import type { CachedSession, Slot } from '../observed/world.ts';
+import { WRITE_DEADLINE_MS } from '../runtime/leased-api.ts';
 import { applicantOf } from './applicant.ts';
 import { Groups } from './groups.ts';
 import { countsFor, fullOf, type Limit, limitsOf, takenOf } from './limits.ts';
@@ -75,9 +75,9 @@ export class Ledger {
   readonly #queue = new Queue();
   readonly #plan: PreemptionPlan;
   /** Pods whose creation may still take effect, by `namespace/name`, with the cancel function of the timer that waits. */
-  readonly #unsettledPods = new Map<string, () => void>();
+  readonly #unconfirmedPods = new Map<string, () => void>();
   /** Sessions whose turn may still be written as running, with the cancel function of the timer that waits. */
-  readonly #unsettledTurns = new Map<string, () => void>();
+  readonly #unconfirmedTurns = new Map<string, () => void>();
   /** Pods of pools that no session has claimed and that are not terminating, by `namespace/name`. */
   readonly #unclaimed = new Map<string, StoredPod>();
   #open = false;
@@ -136,7 +136,7 @@ export class Ledger {
     this.groups.close();
     this.#plan.stop();
     this.#cancelLook?.();
-    for (const cancel of [...this.#unsettledPods.values(), ...this.#unsettledTurns.values()]) cancel();
+    for (const cancel of [...this.#unconfirmedPods.values(), ...this.#unconfirmedTurns.values()]) cancel();
   }
 
   /** The session of that name, or a turn that names it, is not as it was in the caches. */
@@ -332,8 +332,8 @@ export class Ledger {
     if (!session || session.status?.podName) return;
     const late = `late pod of ${name}`;
     this.hold(applicantOf(session, []), late);
-    const cancel = this.#options.clock.setTimer(ms, () => this.settle(namespace, late));
-    this.#unsettledPods.set(keyOf({ namespace, name: late }), cancel);
+    const cancel = this.#options.clock.setTimer(ms, () => this.confirm(namespace, late));
+    this.#unconfirmedPods.set(keyOf({ namespace, name: late }), cancel);
   }
 
   /** Reports whether the pod has a slot: it exists, has one reserved, or belongs to a session that was admitted with it. */
@@ -346,47 +346,47 @@ export class Ledger {
    * request of the same may have taken effect.
    */
   refused(namespace: string, pod: string): void {
-    if (!this.isUnsettled(namespace, pod)) this.#queue.refused(keyOf({ namespace, name: pod }));
+    if (!this.isUnconfirmed(namespace, pod)) this.#queue.refused(keyOf({ namespace, name: pod }));
   }
 
   /** Ends a reservation: the caches show the pod by now, or it can no longer be created. */
-  settle(namespace: string, pod: string): void {
+  confirm(namespace: string, pod: string): void {
     const key = keyOf({ namespace, name: pod });
     this.#queue.confirmed(key);
-    this.#unsettledPods.get(key)?.();
-    this.#unsettledPods.delete(key);
-    this.#slotUsage.settle(key);
+    this.#unconfirmedPods.get(key)?.();
+    this.#unconfirmedPods.delete(key);
+    this.#slotUsage.confirm(key);
   }
 
   /** Keeps the slot taken until it is known whether the last request for the pod took effect. */
-  settleLater(namespace: string, pod: string): void {
+  confirmLater(namespace: string, pod: string): void {
     const key = keyOf({ namespace, name: pod });
-    this.#unsettledPods.get(key)?.();
-    this.#unsettledPods.set(
+    this.#unconfirmedPods.get(key)?.();
+    this.#unconfirmedPods.set(
       key,
-      this.#whenKnown(namespace, () => this.settle(namespace, pod)),
+      this.#whenKnown(namespace, () => this.confirm(namespace, pod)),
     );
   }
 
   /** Reports whether an earlier request for the pod may still take effect. */
-  isUnsettled(namespace: string, pod: string): boolean {
-    return this.#unsettledPods.has(keyOf({ namespace, name: pod }));
+  isUnconfirmed(namespace: string, pod: string): boolean {
+    return this.#unconfirmedPods.has(keyOf({ namespace, name: pod }));
   }
 
   /** Counts the session's turn in its group until it is known whether it was written as running. */
-  settleTurnLater(session: string): void {
+  confirmTurnLater(session: string): void {
     this.groups.pin(session);
-    this.#unsettledTurns.get(session)?.();
-    this.#unsettledTurns.set(
+    this.#unconfirmedTurns.get(session)?.();
+    this.#unconfirmedTurns.set(
       session,
-      this.#whenKnown(refOf(session).namespace, () => this.settleTurn(session)),
+      this.#whenKnown(refOf(session).namespace, () => this.confirmTurn(session)),
     );
   }
 
   /** Counts the session's turn as the caches show it from now on. */
-  settleTurn(session: string): void {
-    this.#unsettledTurns.get(session)?.();
-    if (!this.#unsettledTurns.delete(session)) return;
+  confirmTurn(session: string): void {
+    this.#unconfirmedTurns.get(session)?.();
+    if (!this.#unconfirmedTurns.delete(session)) return;
     this.groups.unpin(session);
     this.#options.onChange(session);
   }

@@ -1,7 +1,7 @@
 import { refOf } from '../../core/kube/cache.ts';
 import type { Caches } from '../caches/caches.ts';
-import { isGiven, isOwn } from '../world/own-turns.ts';
-import type { CachedSession, CachedTurn } from '../world/world.ts';
+import { isGiven, isOwn } from '../observed/own-turns.ts';
+import type { CachedSession, CachedTurn } from '../observed/world.ts';
 import type { Membership } from './groups.ts';
 
 /** Reports whether a turn counts for its group: one that waits for an approval must not come back above the limit. */

@@ -1,9 +1,9 @@
 import { parseDuration } from '../../core/resources/duration.ts';
 import type { Caches } from '../caches/caches.ts';
+import { JUST_ACTIVE_MS } from '../observed/activity.ts';
+import { cannotUseSlot, ownTurns } from '../observed/own-turns.ts';
+import type { CachedSession } from '../observed/world.ts';
 import { keepsState } from '../settings/persistence.ts';
-import { JUST_ACTIVE_MS } from '../world/activity.ts';
-import { cannotUseSlot, ownTurns } from '../world/own-turns.ts';
-import type { CachedSession } from '../world/world.ts';
 import type { PreemptionCandidate } from './preemption.ts';
 
 const DEFAULT_APPROVAL_WINDOW = '1h';

@@ -1,4 +1,4 @@
-import type { Applicant } from '../world/capacity-view.ts';
+import type { Applicant } from '../observed/capacity-view.ts';
 import { spaceOf } from './tally.ts';
 
 /** Applicants of one class in one namespace: a limit that holds back one of them holds back all. */

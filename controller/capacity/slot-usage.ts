@@ -66,7 +66,7 @@ export class SlotUsage {
     this.#claim(pod, 'reservation', holder);
   }
 
-  settle(pod: string): void {
+  confirm(pod: string): void {
     this.#drop(pod, 'reservation');
   }
 
@@ -102,7 +102,7 @@ export class SlotUsage {
       return;
     }
     entry.claims[source] = holder;
-    this.#settleOn(entry);
+    this.#confirmOn(entry);
   }
 
   #drop(pod: string, source: Source): void {
@@ -110,7 +110,7 @@ export class SlotUsage {
     if (!entry?.claims[source]) return;
     delete entry.claims[source];
     if (SOURCES.some((other) => entry.claims[other])) {
-      this.#settleOn(entry);
+      this.#confirmOn(entry);
       this.#onReleased(pod);
       return;
     }
@@ -119,7 +119,7 @@ export class SlotUsage {
     this.#onFreed();
   }
 
-  #settleOn(entry: Entry): void {
+  #confirmOn(entry: Entry): void {
     const holder = SOURCES.map((source) => entry.claims[source]).find((claim) => claim !== undefined) as Holder;
     const moved = spaceOf(holder) !== spaceOf(entry.holder);
     if (moved) this.#tally.add(holder);

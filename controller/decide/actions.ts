@@ -1,8 +1,8 @@
 import type { StoredPod } from '../../core/kube/builtin.ts';
 import type { TurnStatus } from '../../core/resources/turn.ts';
+import type { Asking, Delivery } from '../observed/link-view.ts';
+import type { CachedApproval, CachedTurn, Problem } from '../observed/world.ts';
 import type { Effective } from '../settings/effective.ts';
-import type { Asking, Delivery } from '../world/link-view.ts';
-import type { CachedApproval, CachedTurn, Problem } from '../world/world.ts';
 
 /**
  * Reason for a suspension. `Held`, `Requested` and `Restart` are asked for by users, and `RunnerOutdated` cannot be put off: the

@@ -1,6 +1,6 @@
 import { AssertionError } from 'node:assert';
 import { isTerminal } from '../../core/resources/turn-phases.ts';
-import type { CachedTurn, Failing, World } from '../world/world.ts';
+import type { CachedTurn, Failing, World } from '../observed/world.ts';
 
 const MOST_FAILURES = 5;
 /**

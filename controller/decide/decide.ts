@@ -1,10 +1,10 @@
 import type { SessionStatus } from '../../core/resources/session.ts';
+import { ownTurns } from '../observed/own-turns.ts';
+import type { World } from '../observed/world.ts';
 import { missingFiles } from '../settings/agent-files.ts';
 import { effective, isProblem } from '../settings/effective.ts';
 import { environmentOf } from '../settings/environment.ts';
 import { isRunnerless } from '../settings/runnerless.ts';
-import { ownTurns } from '../world/own-turns.ts';
-import type { World } from '../world/world.ts';
 import type { Action } from './actions.ts';
 import type { Draft, Policy } from './draft.ts';
 import { groupPart } from './group.ts';
@@ -33,7 +33,7 @@ export interface Decision {
   /** The session wants a slot and has none. */
   waiting: boolean;
   /** True if the session could start with its settings. */
-  settled: boolean;
+  canStart: boolean;
   /** Demand of the next turn on its concurrency group. */
   group: ReturnType<typeof groupPart>;
   /** Milliseconds since the epoch; Infinity: nothing to wait for. */
@@ -128,7 +128,7 @@ export function decide(world: World): Decision {
     actions: isDeleted ? draft.actions : draft.actions.filter((action) => !isUnwritten(action, world, status)),
     status,
     waiting,
-    settled: !isProblem(settings),
+    canStart: !isProblem(settings),
     group: groupPart(draft),
     wakeAt: draft.wakeAt,
     ...(stoppedBy === undefined ? {} : { stoppedBy }),

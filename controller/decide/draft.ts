@@ -1,6 +1,6 @@
+import { movedByLeaps } from '../observed/clock-jumps.ts';
+import type { CachedTurn, Problem } from '../observed/world.ts';
 import type { Subject } from '../settings/subject.ts';
-import { movedByLeaps } from '../world/leaps.ts';
-import type { CachedTurn, Problem } from '../world/world.ts';
 import type { Action } from './actions.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { isTerminal } from '../../core/resources/turn-phases.ts';
-import { isGiven } from '../world/own-turns.ts';
-import { isOver } from '../world/pod-status.ts';
-import type { CachedTurn, Problem } from '../world/world.ts';
+import { isGiven } from '../observed/own-turns.ts';
+import { isOver } from '../observed/pod-status.ts';
+import type { CachedTurn, Problem } from '../observed/world.ts';
 import type { Draft } from './draft.ts';
 
 /** Concurrency groups: a turn may not begin while its group's limit of turns run. */

@@ -1,13 +1,13 @@
 import type { StoredPod } from '../../core/kube/builtin.ts';
 import type { TurnStatus } from '../../core/resources/turn.ts';
+import { wasNeverSent } from '../observed/link-view.ts';
+import { type PodEnd, podEnd } from '../observed/pod-end.ts';
+import { startedContainer, wasNeverCreated } from '../observed/pod-status.ts';
+import type { CachedTurn, Problem } from '../observed/world.ts';
 import { isProblem } from '../settings/effective.ts';
 import { isRunnerless, wasLetRun } from '../settings/runnerless.ts';
 import { awaiting } from '../status/approval-status.ts';
 import { ended, lostAttempt, queued } from '../status/turn-status.ts';
-import { wasNeverSent } from '../world/link-view.ts';
-import { type PodEnd, podEnd } from '../world/pod-end.ts';
-import { startedContainer, wasNeverCreated } from '../world/pod-status.ts';
-import type { CachedTurn, Problem } from '../world/world.ts';
 import type { Draft } from './draft.ts';
 
 /** Turns whose pod is lost: queued again, retried or failed. */

@@ -1,5 +1,5 @@
 import type { SessionStatus } from '../../core/resources/session.ts';
-import type { Waiting } from '../world/world.ts';
+import type { Waiting } from '../observed/world.ts';
 import { type Draft, problemOf, wake } from './draft.ts';
 import { groupWait } from './group.ts';
 import { roomWait } from './room.ts';

@@ -1,7 +1,7 @@
 import type { Protection } from '../../core/resources/sandbox.ts';
+import { startedContainer } from '../observed/pod-status.ts';
 import { isRunnerlessPod } from '../settings/runnerless.ts';
 import { hasProtection } from '../status/protection.ts';
-import { startedContainer } from '../world/pod-status.ts';
 import type { Draft } from './draft.ts';
 
 /** Readiness of the session's pod: whether it can be given turns. */

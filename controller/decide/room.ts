@@ -1,5 +1,5 @@
+import type { Problem } from '../observed/world.ts';
 import { isRunnerless } from '../settings/runnerless.ts';
-import type { Problem } from '../world/world.ts';
 import { type Draft, wake } from './draft.ts';
 
 /** Room in the store: a turn may not begin while what its session stored last time would be refused. */

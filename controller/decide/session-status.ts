@@ -2,6 +2,11 @@ import type { Reason } from '../../core/resources/reasons.ts';
 import { reasons } from '../../core/resources/reasons.ts';
 import type { Condition, StateRef } from '../../core/resources/schema.ts';
 import type { SessionPhase, SessionStatus } from '../../core/resources/session.ts';
+import { lastActivityToWrite } from '../observed/activity.ts';
+import { isParked } from '../observed/approvals.ts';
+import { highestState } from '../observed/highest-state.ts';
+import { ownContainer, startedContainer } from '../observed/pod-status.ts';
+import type { CachedTurn } from '../observed/world.ts';
 import { isProblem } from '../settings/effective.ts';
 import { isRunnerless, isRunnerlessPod } from '../settings/runnerless.ts';
 import { type ConditionValue, withCondition } from '../status/conditions.ts';
@@ -11,12 +16,8 @@ import { protectionConditions } from '../status/protection.ts';
 import { withSessionReason } from '../status/reason.ts';
 import { secretsHidden } from '../status/secrets-hidden.ts';
 import { statePersisted } from '../status/state-persisted.ts';
-import { lastActivityToWrite } from '../world/activity.ts';
-import { isParked } from '../world/approvals.ts';
-import { highestState } from '../world/highest-state.ts';
-import { ownContainer, startedContainer } from '../world/pod-status.ts';
-import type { CachedTurn } from '../world/world.ts';
 import { type Draft, problemOf, wake } from './draft.ts';
+import { lacksItsTurn } from './missing-turn.ts';
 import { queueStatus } from './queue-status.ts';
 import { isReady } from './readiness.ts';
 import { withFailedStart } from './start-failures.ts';
@@ -28,7 +29,6 @@ import {
   suspensionReason,
   whySuspended,
 } from './suspend-reason.ts';
-import { isTurnless } from './turnless.ts';
 
 /** Milliseconds after which a running turn shows in its session; shorter turns cost no extra write. */
 const SHOW_TURN_MS = 1000;
@@ -218,7 +218,7 @@ function phaseOf(draft: Draft, next: SessionStatus): SessionPhase {
   const { id, done } = next.suspendHandled ?? {};
   const isSuspended = done && id === session.spec.suspendRequest && suspendRequest(draft) !== 'Void';
   if (isSuspended && draft.turns.live.length === 0) return 'Suspended';
-  const rests = (isRunnerless(draft) && draft.turns.live.length === 0) || isTurnless(draft);
+  const rests = (isRunnerless(draft) && draft.turns.live.length === 0) || lacksItsTurn(draft);
   if (next.queue || ((next.incarnation ?? 0) === 0 && !rests)) return 'Queued';
   return 'Suspended';
 }

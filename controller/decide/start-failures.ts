@@ -1,14 +1,14 @@
 import type { SessionStatus } from '../../core/resources/session.ts';
+import { isParked } from '../observed/approvals.ts';
+import { isFromPool } from '../observed/session-pods.ts';
+import type { Problem } from '../observed/world.ts';
 import { isProblem } from '../settings/effective.ts';
 import { isRunnerless } from '../settings/runnerless.ts';
 import { nextAttemptAt } from '../status/turn-status.ts';
-import { isParked } from '../world/approvals.ts';
-import { isFromPool } from '../world/session-pods.ts';
-import type { Problem } from '../world/world.ts';
 import type { Draft } from './draft.ts';
 import { causeOf } from './loss.ts';
+import { lacksItsTurn } from './missing-turn.ts';
 import { isFinished, suspendRequest } from './suspend-reason.ts';
-import { isTurnless } from './turnless.ts';
 
 /** Consecutive failed starts, counted in the status, so that a new leader goes on counting. */
 
@@ -24,7 +24,7 @@ export function wanted(draft: Draft): boolean {
   if (session.spec.suspend || isFinished(draft) || isProblem(draft.settings)) return false;
   if (draft.turns.live.length > 0) return !isParked(draft);
   // A runnerless pod exists only for a turn.
-  if (isRunnerless(draft) || isTurnless(draft)) return false;
+  if (isRunnerless(draft) || lacksItsTurn(draft)) return false;
   const { incarnation = 0, startFailures, runnerVersion } = session.status ?? {};
   const refused = (startFailures ?? draft.startFailed)?.reason === 'QuotaExceeded' && !runnerVersion;
   const request = suspendRequest(draft);

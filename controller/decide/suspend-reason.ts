@@ -1,16 +1,16 @@
 import { formatDuration } from '../../core/resources/duration.ts';
+import { JUST_ACTIVE_MS, lastActivity } from '../observed/activity.ts';
+import { isParked } from '../observed/approvals.ts';
+import { isToAdopt } from '../observed/own-turns.ts';
+import { isRunnerOutdated } from '../observed/runner-outdated.ts';
 import { isProblem } from '../settings/effective.ts';
 import { keepsState } from '../settings/persistence.ts';
 import { timeoutMs } from '../settings/timeouts.ts';
-import { JUST_ACTIVE_MS, lastActivity } from '../world/activity.ts';
-import { isParked } from '../world/approvals.ts';
-import { isToAdopt } from '../world/own-turns.ts';
-import { isRunnerOutdated } from '../world/runner-outdated.ts';
 import type { SuspensionReason } from './actions.ts';
 import { type Draft, wake } from './draft.ts';
 import { groupWait } from './group.ts';
+import { lacksItsTurn } from './missing-turn.ts';
 import { roomWait } from './room.ts';
-import { isTurnless } from './turnless.ts';
 
 /** Reasons for which a session should have no pod. */
 
@@ -42,7 +42,7 @@ export function suspensionReason(draft: Draft): SuspensionReason | undefined {
   if (keeps && preemptFor && cannotUseSlot(draft) && !isJustActive(draft)) return 'Preempted';
   if (isToRestart(draft)) return 'Restart';
   if (suspendRequest(draft) === 'Active') return 'Requested';
-  if (rests(draft) && isTurnless(draft)) return 'Turnless';
+  if (rests(draft) && lacksItsTurn(draft)) return 'Turnless';
   if (!keeps) return undefined;
   if (preemptFor && (rests(draft) || waitsForPeople(draft)) && !isJustActive(draft)) return 'Preempted';
   if (!rests(draft)) return undefined;

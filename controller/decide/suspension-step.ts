@@ -1,8 +1,8 @@
 import type { StateRef } from '../../core/resources/schema.ts';
+import type { LinkView } from '../observed/link-view.ts';
+import type { World } from '../observed/world.ts';
 import { keepsState } from '../settings/persistence.ts';
 import { timeoutMs } from '../settings/timeouts.ts';
-import type { LinkView } from '../world/link-view.ts';
-import type { World } from '../world/world.ts';
 
 /**
  * Step of a suspension. It is kept nowhere: each reconcile derives it from the session's status, the link to the pod's

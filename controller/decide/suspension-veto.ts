@@ -1,10 +1,10 @@
 import type { StoredSession, StoredTurn } from '../../core/resources/kinds.ts';
 import { isTerminal } from '../../core/resources/turn-phases.ts';
+import { touchedAt } from '../observed/activity.ts';
+import { decisionFor } from '../observed/approvals.ts';
+import { cannotUseSlot, isOthers, isOwn } from '../observed/own-turns.ts';
+import type { CachedApproval, World } from '../observed/world.ts';
 import { timeoutMs } from '../settings/timeouts.ts';
-import { touchedAt } from '../world/activity.ts';
-import { decisionFor } from '../world/approvals.ts';
-import { cannotUseSlot, isOthers, isOwn } from '../world/own-turns.ts';
-import type { CachedApproval, World } from '../world/world.ts';
 import type { SuspensionReason } from './actions.ts';
 import { isDue, replacesPod } from './suspend-reason.ts';
 

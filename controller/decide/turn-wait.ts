@@ -2,12 +2,12 @@ import { type Reason, reasons } from '../../core/resources/reasons.ts';
 import type { SessionStatus } from '../../core/resources/session.ts';
 import type { TurnStatus } from '../../core/resources/turn.ts';
 import { isTerminal } from '../../core/resources/turn-phases.ts';
+import { isGiven } from '../observed/own-turns.ts';
+import { isOver, startedContainer } from '../observed/pod-status.ts';
+import type { CachedTurn } from '../observed/world.ts';
 import { grant, grantStart } from '../settings/granted.ts';
 import { isRunnerless } from '../settings/runnerless.ts';
 import { nextAttemptAt, queued, running, unstarted } from '../status/turn-status.ts';
-import { isGiven } from '../world/own-turns.ts';
-import { isOver, startedContainer } from '../world/pod-status.ts';
-import type { CachedTurn } from '../world/world.ts';
 import type { Action } from './actions.ts';
 import { type Draft, wake } from './draft.ts';
 import { groupWait } from './group.ts';
@@ -115,19 +115,19 @@ function showStart(draft: Draft, turn: CachedTurn, status: SessionStatus): void 
 
 /** Returns what a queued turn waits for; undefined while this leader may not say so. */
 function waitOf(draft: Draft, turn: CachedTurn, status: SessionStatus): Wait | undefined {
-  const { session, settled, now } = draft.world;
+  const { session, leaderIsReady, now } = draft.world;
   if (session.spec.suspend) return { reason: 'Held', message: reasons.Held };
   const limited = groupWait(draft);
-  if (limited && settled) return limited;
+  if (limited && leaderIsReady) return limited;
   const short = roomWait(draft);
-  if (short && settled) return short;
+  if (short && leaderIsReady) return short;
   const retrying: Wait = { reason: 'Retrying', message: reasons.Retrying, passes: true };
   if (now < nextAttemptAt(turn)) return retrying;
   const wait = ofSession(status);
   // A new leader does not know what is taken, and will.
   if (wait.reason === 'CapacityUnknown' && shownAs(turn)?.reason === 'AtCapacity') return undefined;
   if (!wait.passes || wait.reason === 'Starting') return wait;
-  // The members of a group count on what leaders that have settled tell of it.
+  // The members of a group count on what leaders that are ready tell of it.
   if (limited) return undefined;
   return turn.status.attempt ? retrying : { reason: 'Queued', message: reasons.Queued, passes: true };
 }

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { SessionStatus } from '../../core/resources/session.ts';
 import { isTerminal } from '../../core/resources/turn-phases.ts';
-import type { CachedTurn } from '../world/world.ts';
+import type { CachedTurn } from '../observed/world.ts';
 
 /** Minimum time between two writes of a session that only count turns, milliseconds. */
 const COUNT_EVERY_MS = 1000;

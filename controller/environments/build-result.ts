@@ -7,8 +7,8 @@ import { firstTurnName, parseStoreKey } from '../../core/resources/names.ts';
 import { isTerminal } from '../../core/resources/turn-phases.ts';
 import type { Store } from '../../core/store/store.ts';
 import { bodyFacts } from '../caches/slim.ts';
-import { isOwn } from '../world/own-turns.ts';
-import type { CachedSession } from '../world/world.ts';
+import { isOwn } from '../observed/own-turns.ts';
+import type { CachedSession } from '../observed/world.ts';
 import type { BuildResult, Described } from './decide.ts';
 
 interface Readers {

@@ -1,10 +1,10 @@
 import type { EnvironmentArchive, EnvironmentPackage, EnvironmentStatus } from '../../core/resources/environment.ts';
 import type { StoredEnvironment } from '../../core/resources/kinds.ts';
 import type { Reason } from '../../core/resources/reasons.ts';
+import type { CachedSession, Problem } from '../observed/world.ts';
 import type { WantedBuild } from '../settings/builder.ts';
 import { withCondition } from '../status/conditions.ts';
 import { withEnvironmentReason } from '../status/reason.ts';
-import type { CachedSession, Problem } from '../world/world.ts';
 
 /** Facts of a build's ended turn that the environment depends on. */
 export interface BuildResult {

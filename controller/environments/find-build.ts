@@ -4,8 +4,8 @@ import { type StoredEnvironment, sessionOwner, turns } from '../../core/resource
 import { firstTurnName } from '../../core/resources/names.ts';
 import type { Caches } from '../caches/caches.ts';
 import { bodyFacts } from '../caches/slim.ts';
+import type { CachedSession } from '../observed/world.ts';
 import { besides, type WantedBuild } from '../settings/builder.ts';
-import type { CachedSession } from '../world/world.ts';
 import type { BuildResult } from './decide.ts';
 
 /** A build under the name that it has, or will have. */

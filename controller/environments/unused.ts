@@ -1,6 +1,6 @@
 import type { EnvironmentArchive } from '../../core/resources/environment.ts';
 import type { StoredEnvironment } from '../../core/resources/kinds.ts';
-import type { CachedSession } from '../world/world.ts';
+import type { CachedSession } from '../observed/world.ts';
 
 /** Session whose state is an archive that no session has. */
 export interface UnusedBuild {

@@ -2,7 +2,7 @@ import { isNotFound } from '../../core/kube/errors.ts';
 import { type StoredSession, sessions } from '../../core/resources/kinds.ts';
 import { parseStoreKey } from '../../core/resources/names.ts';
 import type { StoredEntry } from '../../core/store/store.ts';
-import type { CachedSession } from '../world/world.ts';
+import type { CachedSession } from '../observed/world.ts';
 import { type GarbageTools, MAX_REMOVALS } from './context.ts';
 import { isLater, type TurnFacts } from './facts.ts';
 import { removeTurns } from './remove-turns.ts';

@@ -1,6 +1,6 @@
 import { isConflict, isNotFound } from '../../core/kube/errors.ts';
 import { turns } from '../../core/resources/kinds.ts';
-import type { CachedSession } from '../world/world.ts';
+import type { CachedSession } from '../observed/world.ts';
 import type { GarbageTools } from './context.ts';
 import type { TurnFacts } from './facts.ts';
 

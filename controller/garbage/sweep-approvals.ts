@@ -2,7 +2,7 @@ import { keyOf } from '../../core/kube/cache.ts';
 import { isConflict, isForbidden, isInvalid, isNotFound, isTooLarge } from '../../core/kube/errors.ts';
 import { approvals, ownedByTurn, type StoredTurn, sessionOwner, turns } from '../../core/resources/kinds.ts';
 import { API_GROUP_VERSION } from '../../core/resources/names.ts';
-import type { CachedApproval } from '../world/world.ts';
+import type { CachedApproval } from '../observed/world.ts';
 import { type GarbageTools, MAX_REMOVALS } from './context.ts';
 
 /**

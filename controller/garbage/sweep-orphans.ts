@@ -4,8 +4,8 @@ import { eachPage } from '../../core/kube/pages.ts';
 import { pods } from '../../core/kube/resources.ts';
 import { sessions } from '../../core/resources/kinds.ts';
 import { LABEL_SESSION_UID } from '../../core/resources/names.ts';
-import { givenUpAt } from '../world/pod-status.ts';
-import { isSessionPod, isUnclaimed } from '../world/session-pods.ts';
+import { givenUpAt } from '../observed/pod-status.ts';
+import { isSessionPod, isUnclaimed } from '../observed/session-pods.ts';
 import { type GarbageTools, MAX_REMOVALS, surelyNow } from './context.ts';
 import { MIN_AGE_MS } from './stored.ts';
 

@@ -3,8 +3,8 @@ import { eachPage } from '../../core/kube/pages.ts';
 import { sessions, turns } from '../../core/resources/kinds.ts';
 import { storeKey } from '../../core/resources/names.ts';
 import type { StoredEntry } from '../../core/store/store.ts';
+import type { CachedSession } from '../observed/world.ts';
 import { type HistoryLimits, retention } from '../settings/retention.ts';
-import type { CachedSession } from '../world/world.ts';
 import { type GarbageTools, MAX_REMOVALS, surelyNow } from './context.ts';
 import { isLater, type StatePosition, type TurnFacts, turnFacts } from './facts.ts';
 import { overHistory } from './history.ts';
@@ -31,12 +31,12 @@ export interface Swept {
 /**
  * Removes one session's history beyond its limits, and its stored data that is no longer needed. After an interruption
  * the next sweep finds the rest: no turn names what a removed turn had stored. `known`: the history where it is known
- * to be within its limits; it is read again only if something is stored. `settled`: a state whose count is a minute old.
+ * to be within its limits; it is read again only if something is stored. `countedState`: a state whose count is a minute old.
  */
 export async function sweepSession(
   tools: GarbageTools,
   session: CachedSession,
-  settled: StatePosition | undefined,
+  countedState: StatePosition | undefined,
   signal: AbortSignal,
   known?: HistorySize,
 ): Promise<Swept> {
@@ -61,9 +61,9 @@ export async function sweepSession(
   const garbage = stored.filter((entry) => isGarbage(entry, status, present));
   // What a removed turn had stored goes with it: the turn had ended, so no commit brings it again.
   const orphaned = new Set([...removed].flatMap(({ refs }) => refs));
-  const later = await removeStored(tools, session, { stored, garbage, settled, orphaned }, signal);
+  const later = await removeStored(tools, session, { stored, garbage, countedState, orphaned }, signal);
   const againMs = over.length > MAX_REMOVALS ? 1 : later;
-  const leavesStates = garbage.some((entry) => entry.kind === 'State' && !isLater(settled, entry));
+  const leavesStates = garbage.some((entry) => entry.kind === 'State' && !isLater(countedState, entry));
   // A turn that ended between the two reads is in the later status but not in the facts; the earlier one counts.
   const counted = session.status?.turns?.total ?? 0;
   return {
@@ -102,7 +102,7 @@ interface Removable {
   stored: StoredEntry[];
   garbage: StoredEntry[];
   /** A state whose count is a minute old. */
-  settled: StatePosition | undefined;
+  countedState: StatePosition | undefined;
   /** Keys of what turns had stored that were removed now. */
   orphaned: ReadonlySet<string>;
 }
@@ -111,14 +111,14 @@ interface Removable {
 async function removeStored(
   tools: GarbageTools,
   session: CachedSession,
-  { stored, garbage, settled, orphaned }: Removable,
+  { stored, garbage, countedState, orphaned }: Removable,
   signal: AbortSignal,
 ): Promise<number | undefined> {
   const { store, log } = tools;
   const now = surelyNow(tools);
   const old = garbage.filter((entry) =>
     entry.kind === 'State'
-      ? isLater(settled, entry)
+      ? isLater(countedState, entry)
       : orphaned.has(storeKey(entry.sessionUID, entry.incarnation, entry.seq)) || entry.createdAt + MIN_AGE_MS <= now,
   );
   for (const entry of old.slice(0, MAX_REMOVALS)) {

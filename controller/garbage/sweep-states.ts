@@ -1,25 +1,25 @@
 import { isNotFound } from '../../core/kube/errors.ts';
 import { sessions } from '../../core/resources/kinds.ts';
-import type { CachedSession } from '../world/world.ts';
+import type { CachedSession } from '../observed/world.ts';
 import { type GarbageTools, MAX_REMOVALS } from './context.ts';
 import { isLater, type StatePosition, stateUse } from './facts.ts';
 import { isSuperseded } from './stored.ts';
 
 /**
- * Removes the stored states of a session that `settled` has superseded, without reading its turns: no turn that the
+ * Removes the stored states of a session that `countedState` has superseded, without reading its turns: no turn that the
  * caches lack, because it is counted, needs a state that is not the session's. Resolves with their number and whether none is
  * left.
  */
 export async function sweepStates(
   { api, caches, store, log, removals }: GarbageTools,
   session: CachedSession,
-  settled: StatePosition | undefined,
+  countedState: StatePosition | undefined,
   signal: AbortSignal,
 ): Promise<{ removed: number; isDone: boolean }> {
   const { namespace, name, uid } = session.metadata;
-  if (!settled) return { removed: 0, isDone: false };
+  if (!countedState) return { removed: 0, isDone: false };
   const stored = await store.list({ namespace, sessionUID: uid }, signal);
-  const before = stored.filter((entry) => entry.kind === 'State' && isLater(settled, entry));
+  const before = stored.filter((entry) => entry.kind === 'State' && isLater(countedState, entry));
   if (before.length === 0) return { removed: 0, isDone: true };
   const live = await api.get(sessions, { namespace, name }, { signal }).catch((error) => {
     if (isNotFound(error)) return undefined;

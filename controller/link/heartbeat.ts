@@ -1,5 +1,5 @@
 import type { Clock } from '../../core/runtime.ts';
-import type { Figures } from '../world/link-view.ts';
+import type { Figures } from '../observed/link-view.ts';
 import type { Attachment } from './attachment.ts';
 
 export interface HeartbeatOptions {

@@ -1,5 +1,5 @@
 import type { FrameOf, Result } from '../../core/frames/messages.ts';
-import type { Asking, Delivery } from '../world/link-view.ts';
+import type { Asking, Delivery } from '../observed/link-view.ts';
 
 type Kept = FrameOf<'log'> | FrameOf<'state'> | FrameOf<'artifacts'> | FrameOf<'result'> | FrameOf<'approval'>;
 type End = FrameOf<'result'> | FrameOf<'approval'>;

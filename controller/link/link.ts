@@ -4,7 +4,7 @@ import { ASK_READY, bindText, type Position } from '../../core/frames/encode.ts'
 import type { Bind, ControlKind, ControlMessages, Frame, Pong, Ready, Refused } from '../../core/frames/messages.ts';
 import { validateFrame } from '../../core/frames/validate.ts';
 import { latestTime } from '../../core/runtime.ts';
-import type { LinkView } from '../world/link-view.ts';
+import type { LinkView } from '../observed/link-view.ts';
 import { Attachment } from './attachment.ts';
 import { Binding } from './binding.ts';
 import { Heartbeat } from './heartbeat.ts';

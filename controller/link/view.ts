@@ -1,5 +1,5 @@
 import type { Bound, FrameOf, Pong, Ready, RefusalCode, Refused } from '../../core/frames/messages.ts';
-import type { Asking, Delivery, Figures, LinkView } from '../world/link-view.ts';
+import type { Asking, Delivery, Figures, LinkView } from '../observed/link-view.ts';
 import type { Silence } from './heartbeat.ts';
 import type { NodeAnswers } from './silences.ts';
 

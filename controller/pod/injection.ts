@@ -1,11 +1,11 @@
 import type { Container, Pod } from '../../core/kube/builtin.ts';
 import { NODE_FLAGS } from '../../core/program/node-flags.ts';
 import {
-  BRINGER,
   BUILD_CACHE_DIRECTORY,
   BUILDER,
   BUILDER_DIRECTORY,
-  INJECTOR,
+  INJECTOR_CONTAINER,
+  INJECTOR_UID,
   RUNNER_DIRECTORY,
 } from '../../core/resources/names.ts';
 import { scratchVolume } from './volumes.ts';
@@ -43,11 +43,11 @@ const NEUTRAL = ['LD_PRELOAD', 'LD_AUDIT', 'NODE_OPTIONS'].map((name) => ({ name
 export function withRunner(pod: Pod, runnerImage: string): Pod {
   const [session, ...others] = pod.spec.containers as [Container, ...Container[]];
   const injector: Container = {
-    name: BRINGER,
+    name: INJECTOR_CONTAINER,
     image: runnerImage,
     command: ['/opt/berth/inject', RUNNER_DIRECTORY],
     ...(session.resources ? { resources: session.resources } : {}),
-    securityContext: { ...session.securityContext, runAsUser: INJECTOR, runAsGroup: INJECTOR },
+    securityContext: { ...session.securityContext, runAsUser: INJECTOR_UID, runAsGroup: INJECTOR_UID },
     volumeMounts: [{ name: VOLUME, mountPath: RUNNER_DIRECTORY }],
   };
   return {

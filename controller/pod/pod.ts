@@ -21,8 +21,8 @@ import {
   SECRETS_DIRECTORY,
   workspaceName,
 } from '../../core/resources/names.ts';
+import type { CachedSession } from '../observed/world.ts';
 import type { Effective } from '../settings/effective.ts';
-import type { CachedSession } from '../world/world.ts';
 import { withBuilder, withRunner } from './injection.ts';
 import { scratchVolume, secretsVolume } from './volumes.ts';
 

@@ -8,8 +8,8 @@ import {
 } from '../../core/resources/names.ts';
 import type { RedactionRules } from '../../core/resources/redaction.ts';
 import { expand } from '../../core/text/placeholders.ts';
+import type { CachedSession } from '../observed/world.ts';
 import type { Effective } from '../settings/effective.ts';
-import type { CachedSession } from '../world/world.ts';
 
 /** The turn that a runnerless pod runs. */
 export interface RunnerlessTurn {

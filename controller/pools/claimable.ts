@@ -1,9 +1,9 @@
 import { understand } from '../../core/frames/messages.ts';
 import type { StoredPod } from '../../core/kube/builtin.ts';
 import { LABEL_TEMPLATE } from '../../core/resources/names.ts';
-import type { LinkView } from '../world/link-view.ts';
-import { isOver, podProblem } from '../world/pod-status.ts';
-import type { NodeFacts } from '../world/world.ts';
+import type { LinkView } from '../observed/link-view.ts';
+import { isOver, podProblem } from '../observed/pod-status.ts';
+import type { NodeFacts } from '../observed/world.ts';
 
 /** Pods of pools that a session can claim. */
 

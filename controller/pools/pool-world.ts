@@ -2,8 +2,8 @@ import type { StoredPod } from '../../core/kube/builtin.ts';
 import type { StoredSessionPool } from '../../core/resources/kinds.ts';
 import type { Leap } from '../../core/runtime.ts';
 import type { Room } from '../capacity/ledger.ts';
-import type { LinkView } from '../world/link-view.ts';
-import type { NodeFacts, Problem } from '../world/world.ts';
+import type { LinkView } from '../observed/link-view.ts';
+import type { NodeFacts, Problem } from '../observed/world.ts';
 
 /** A pod of the pool that no session has claimed, and what is known of it. */
 export interface PoolPod {

@@ -25,11 +25,11 @@ import type { Ledger } from '../capacity/ledger.ts';
 import { attachability, type Links } from '../link/links.ts';
 import type { Meter } from '../meter.ts';
 import type { NetworkPolicies } from '../network/policies.ts';
+import { givenUpAt, podProblem } from '../observed/pod-status.ts';
+import { isFromPool, isUnclaimed } from '../observed/session-pods.ts';
+import type { Installation, Problem } from '../observed/world.ts';
 import { poolPod } from '../pod/pod.ts';
 import type { StatusWriter } from '../runtime/status-writer.ts';
-import { givenUpAt, podProblem } from '../world/pod-status.ts';
-import { isFromPool, isUnclaimed } from '../world/session-pods.ts';
-import type { Installation, Problem } from '../world/world.ts';
 import { hasAnswered } from './claimable.ts';
 import { decidePool, type PoolDecision, pausedFor, STARTS_LIMIT_MS, STARTS_PAUSE_MS, startsAfter } from './decide.ts';
 import { PodNumbers } from './pod-numbers.ts';
@@ -334,7 +334,7 @@ export class Pools implements PoolCounts {
       failed(ledger, namespace, name, error);
       throw error;
     }
-    ledger.settle(namespace, name);
+    ledger.confirm(namespace, name);
     return true;
   }
 

@@ -1,8 +1,8 @@
 import { LABEL_POOL, LABEL_SESSION_UID } from '../../core/resources/names.ts';
 import { type Reason, reasons } from '../../core/resources/reasons.ts';
 import type { SessionPoolStatus } from '../../core/resources/sessionpool.ts';
+import type { Problem } from '../observed/world.ts';
 import { withCondition } from '../status/conditions.ts';
-import type { Problem } from '../world/world.ts';
 import type { PoolWorld } from './pool-world.ts';
 
 /** Numbers of a pool's pods after a decision, and the problem that keeps more from being ready. */

@@ -1,7 +1,7 @@
 import type { StoredSessionClass } from '../../core/resources/kinds.ts';
+import type { CachedSession, Installation, Problem } from '../observed/world.ts';
 import { templateHash } from '../pod/pod.ts';
 import { type Effective, effective, isProblem } from '../settings/effective.ts';
-import type { CachedSession, Installation, Problem } from '../world/world.ts';
 
 /** Settings that the pods of a pool are made from. */
 export interface PoolTemplate {

@@ -1,8 +1,8 @@
 import type { StoredPod } from '../../core/kube/builtin.ts';
 import type { Effects } from '../act/context.ts';
+import type { CachedSession, Installation, WarmStart } from '../observed/world.ts';
 import { templateHash } from '../pod/pod.ts';
 import { effective, isProblem } from '../settings/effective.ts';
-import type { CachedSession, Installation, WarmStart } from '../world/world.ts';
 import { type ClaimableFacts, isClaimable, isStarting } from './claimable.ts';
 import { poolTemplate } from './template.ts';
 

@@ -1,7 +1,7 @@
 import type { AgentFile } from '../../core/resources/agent.ts';
 import { LABEL_AGENT_FILES } from '../../core/resources/names.ts';
-import { configMapsIn } from '../world/agent-files.ts';
-import type { Problem, World } from '../world/world.ts';
+import { configMapsIn } from '../observed/agent-files.ts';
+import type { Problem, World } from '../observed/world.ts';
 
 /** Problem of an agent of which a ConfigMap with files is not there, or not known. */
 export function missingFiles(sources: readonly AgentFile[], present: World['agentFiles']): Problem | undefined {

@@ -3,7 +3,7 @@ import { MAX_INLINE_FILES_BYTES } from '../../core/resources/limits.ts';
 import { missingProgram } from '../../core/resources/program.ts';
 import { takesArguments, toolSchemaProblem } from '../../core/resources/tool-schema.ts';
 import { namesInput } from '../../core/text/placeholders.ts';
-import type { Problem } from '../world/world.ts';
+import type { Problem } from '../observed/world.ts';
 
 type Field = keyof Agent;
 type Driver = NonNullable<Agent['driver']>;

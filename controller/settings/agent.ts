@@ -3,7 +3,7 @@ import type { Agent, AgentFile, EnvVar } from '../../core/resources/agent.ts';
 import { parseDuration } from '../../core/resources/duration.ts';
 import { mergedAgent } from '../../core/resources/merged-agent.ts';
 import type { SessionClassSpec } from '../../core/resources/sessionclass.ts';
-import type { Problem } from '../world/world.ts';
+import type { Problem } from '../observed/world.ts';
 import { agentProblem, runnerlessAgentProblem } from './agent-problems.ts';
 
 const DEFAULT_PARALLEL = 4;

@@ -8,7 +8,7 @@ import { jsonBytes, MAX_INPUT_BYTES } from '../../core/resources/limits.ts';
 import { BUILD_CACHE_DIRECTORY, buildName } from '../../core/resources/names.ts';
 import type { SessionSpec } from '../../core/resources/session.ts';
 import type { SessionClassSpec } from '../../core/resources/sessionclass.ts';
-import type { Installation, Problem } from '../world/world.ts';
+import type { Installation, Problem } from '../observed/world.ts';
 import { imageSettings } from './image.ts';
 
 /** Sessions that build environments: their agent, and the spec of the session for an environment. */

@@ -5,7 +5,7 @@ import { selects } from '../../core/resources/label-selector.ts';
 import { MAX_ENVIRONMENT_BYTES } from '../../core/resources/limits.ts';
 import type { SessionClassSpec } from '../../core/resources/sessionclass.ts';
 import type { Heuristics } from '../../core/text/hidden.ts';
-import type { CachedSession, Installation, Problem } from '../world/world.ts';
+import type { CachedSession, Installation, Problem } from '../observed/world.ts';
 import { type AgentSettings, agentSettings } from './agent.ts';
 import { artifactLimits } from './artifacts.ts';
 import { buildCache, builderAgent, exposedCredentials } from './builder.ts';

@@ -1,7 +1,7 @@
 import type { StoredEnvironment } from '../../core/resources/kinds.ts';
 import type { SessionStatus } from '../../core/resources/session.ts';
 import type { SessionClassSpec } from '../../core/resources/sessionclass.ts';
-import type { CachedSession, Problem, World } from '../world/world.ts';
+import type { CachedSession, Problem, World } from '../observed/world.ts';
 
 /** Environment that the session's next incarnation gets, as its status records it. */
 export type TakenEnvironment = NonNullable<SessionStatus['environment']>;

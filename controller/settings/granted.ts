@@ -1,5 +1,5 @@
 import type { Granted } from '../../core/resources/turn.ts';
-import type { CachedTurn, World } from '../world/world.ts';
+import type { CachedTurn, World } from '../observed/world.ts';
 import { timeoutMs, timeoutText, toMs } from './timeouts.ts';
 
 /** Source of a turn's timeouts. */

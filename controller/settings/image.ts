@@ -1,5 +1,5 @@
 import type { SessionClassSpec } from '../../core/resources/sessionclass.ts';
-import type { CachedSession, Installation, Problem } from '../world/world.ts';
+import type { CachedSession, Installation, Problem } from '../observed/world.ts';
 
 /** Image of a session's container, and how the runner gets into it. */
 export interface ImageSettings {

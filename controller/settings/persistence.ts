@@ -1,7 +1,7 @@
 import { storesState } from '../../core/resources/allowed-amounts.ts';
 import type { StoredSessionClass } from '../../core/resources/kinds.ts';
 import { parseQuantity } from '../../core/resources/quantity.ts';
-import type { CachedSession } from '../world/world.ts';
+import type { CachedSession } from '../observed/world.ts';
 
 type Spec = CachedSession['spec'];
 

@@ -1,6 +1,6 @@
 import { isAbove } from '../../core/resources/quantity.ts';
 import type { SessionClassSpec } from '../../core/resources/sessionclass.ts';
-import type { CachedSession } from '../world/world.ts';
+import type { CachedSession } from '../observed/world.ts';
 
 /** Resource requests and limits of a pod, by resource. */
 export interface Resources {

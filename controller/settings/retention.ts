@@ -2,7 +2,7 @@ import { parseDuration } from '../../core/resources/duration.ts';
 import type { StoredSessionClass } from '../../core/resources/kinds.ts';
 import { MiB } from '../../core/resources/limits.ts';
 import { parseQuantity } from '../../core/resources/quantity.ts';
-import type { CachedSession } from '../world/world.ts';
+import type { CachedSession } from '../observed/world.ts';
 
 /** Retention of a session and its ended turns: its own settings, where its class allows them, over its class's. */
 export interface Retention {

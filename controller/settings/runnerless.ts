@@ -1,6 +1,6 @@
 import type { StoredPod } from '../../core/kube/builtin.ts';
 import { LABEL_RUNNER, LABEL_TURN_UID } from '../../core/resources/names.ts';
-import { ownContainer } from '../world/pod-status.ts';
+import { ownContainer } from '../observed/pod-status.ts';
 import { isProblem } from './effective.ts';
 import type { Subject } from './subject.ts';
 

@@ -5,7 +5,7 @@ import { parseQuantity } from '../../core/resources/quantity.ts';
 import type { ProcessLimits } from '../../core/resources/sandbox.ts';
 import type { SessionClassSpec } from '../../core/resources/sessionclass.ts';
 import { patternProblem } from '../../core/text/pattern.ts';
-import type { Problem } from '../world/world.ts';
+import type { Problem } from '../observed/world.ts';
 
 type Numbers = Omit<Limits, 'required'>;
 

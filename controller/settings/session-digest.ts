@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { canonicalJson } from '../../core/json.ts';
-import type { CachedSession } from '../world/world.ts';
+import type { CachedSession } from '../observed/world.ts';
 
 /**
  * SHA-256, hex, of the session's own settings that its pod gets once, when it is made or bound: edits of these count from the

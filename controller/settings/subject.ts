@@ -1,5 +1,5 @@
-import type { OwnTurns } from '../world/own-turns.ts';
-import type { Problem, World } from '../world/world.ts';
+import type { OwnTurns } from '../observed/own-turns.ts';
+import type { Problem, World } from '../observed/world.ts';
 import type { Effective } from './effective.ts';
 
 /** The input of decisions about a session. */

@@ -1,6 +1,6 @@
 import { formatDuration, parseDuration } from '../../core/resources/duration.ts';
 import type { StoredSessionClass } from '../../core/resources/kinds.ts';
-import type { CachedSession } from '../world/world.ts';
+import type { CachedSession } from '../observed/world.ts';
 
 type Spec = CachedSession['spec'];
 export type TimeoutName = keyof NonNullable<Spec['timeouts']>;

@@ -1,6 +1,6 @@
 import { reasons } from '../../core/resources/reasons.ts';
 import type { TurnApproval, TurnStatus } from '../../core/resources/turn.ts';
-import type { CachedTurn } from '../world/world.ts';
+import type { CachedTurn } from '../observed/world.ts';
 import { withCondition } from './conditions.ts';
 import { withTurnReason } from './reason.ts';
 

@@ -1,7 +1,7 @@
 import type { Reason } from '../../core/resources/reasons.ts';
 import type { SessionStatus } from '../../core/resources/session.ts';
-import { ownTurns } from '../world/own-turns.ts';
-import type { World } from '../world/world.ts';
+import { ownTurns } from '../observed/own-turns.ts';
+import type { World } from '../observed/world.ts';
 
 export interface EventFacts {
   type: 'Normal' | 'Warning';

@@ -3,8 +3,8 @@ import { clip, jsonBytes, MAX_ERROR_BYTES, MAX_METADATA_BYTES } from '../../core
 import { type Reason, reasons } from '../../core/resources/reasons.ts';
 import type { StateRef } from '../../core/resources/schema.ts';
 import type { TurnStatus } from '../../core/resources/turn.ts';
-import type { Delivery } from '../world/link-view.ts';
-import type { Problem } from '../world/world.ts';
+import type { Delivery } from '../observed/link-view.ts';
+import type { Problem } from '../observed/world.ts';
 import type { Ending } from './turn-status.ts';
 
 /** The parts of a delivery that are durable by now, and the problems with the others. */

@@ -1,9 +1,9 @@
 import { type Reason, reasons } from '../../core/resources/reasons.ts';
 import type { SessionStatus } from '../../core/resources/session.ts';
+import { isRunnerOutdated } from '../observed/runner-outdated.ts';
 import { isProblem } from '../settings/effective.ts';
 import { settingsDigest } from '../settings/session-digest.ts';
 import type { Subject } from '../settings/subject.ts';
-import { isRunnerOutdated } from '../world/runner-outdated.ts';
 import type { ConditionValue } from './conditions.ts';
 
 /**

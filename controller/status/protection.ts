@@ -1,8 +1,8 @@
 import { type Reason, reasons } from '../../core/resources/reasons.ts';
 import { PROTECTIONS, type Protection } from '../../core/resources/sandbox.ts';
 import type { SessionStatus } from '../../core/resources/session.ts';
-import type { LinkView } from '../world/link-view.ts';
-import type { World } from '../world/world.ts';
+import type { LinkView } from '../observed/link-view.ts';
+import type { World } from '../observed/world.ts';
 import type { ConditionValue } from './conditions.ts';
 
 /**

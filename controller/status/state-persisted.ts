@@ -1,8 +1,8 @@
 import { reasons } from '../../core/resources/reasons.ts';
 import type { SessionStatus } from '../../core/resources/session.ts';
+import type { Problem } from '../observed/world.ts';
 import { keepsState } from '../settings/persistence.ts';
 import type { Subject } from '../settings/subject.ts';
-import type { Problem } from '../world/world.ts';
 import type { ConditionValue } from './conditions.ts';
 import { FORMER_STATE, isOfFormerUid } from './former-state.ts';
 

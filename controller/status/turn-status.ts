@@ -3,9 +3,9 @@ import { reasons } from '../../core/resources/reasons.ts';
 import type { Condition } from '../../core/resources/schema.ts';
 import type { TurnStatus } from '../../core/resources/turn.ts';
 import type { TurnPhase } from '../../core/resources/turn-phases.ts';
-import { isGiven } from '../world/own-turns.ts';
-import { inClusterTime } from '../world/runner-time.ts';
-import type { CachedTurn } from '../world/world.ts';
+import { isGiven } from '../observed/own-turns.ts';
+import { inClusterTime } from '../observed/runner-time.ts';
+import type { CachedTurn } from '../observed/world.ts';
 import { withCondition } from './conditions.ts';
 import { withTurnReason } from './reason.ts';
 

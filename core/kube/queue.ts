@@ -7,7 +7,7 @@ export interface WorkQueueOptions {
   log: Logger;
   /** Names the queue in logs. */
   name: string;
-  /** Maximum concurrent keys, besides those that wait `aside`. One key is never processed twice at a time. */
+  /** Maximum concurrent keys, besides those that wait `withoutWorker`. One key is never processed twice at a time. */
   workers: number;
   /**
    * Processes one key. Resolves with the milliseconds until the next run of the key, or undefined for none. A rejection
@@ -56,7 +56,7 @@ export class WorkQueue {
   #started = false;
   #stopping = false;
   /** Number of running keys that do not count against the workers. */
-  #aside = 0;
+  #withoutWorker = 0;
   /** Number of keys started since the event loop had its turn. */
   #inBatch = 0;
   /** Ends the pause between two batches; present during one. */
@@ -134,13 +134,13 @@ export class WorkQueue {
    * Runs slow work within the processing of a key. Another key has the worker meanwhile, so keys that wait do not delay
    * the others.
    */
-  async aside<R>(work: () => Promise<R>): Promise<R> {
-    this.#aside++;
+  async withoutWorker<R>(work: () => Promise<R>): Promise<R> {
+    this.#withoutWorker++;
     this.#pump();
     try {
       return await work();
     } finally {
-      this.#aside--;
+      this.#withoutWorker--;
     }
   }
 
@@ -210,7 +210,7 @@ export class WorkQueue {
 
   get #mayStart(): boolean {
     if (!this.#started || this.#stopping || this.#cancelPause) return false;
-    return this.#running.size - this.#aside < this.#options.workers;
+    return this.#running.size - this.#withoutWorker < this.#options.workers;
   }
 
   /** Takes the key that is next out of those that wait. */

@@ -49,7 +49,7 @@ export const ANNOTATION_BLOB_BYTES = 'berth.dev/blob-bytes';
 /** Name of the container of the runner, or of the session's program in a pod without a runner. */
 export const CONTAINER = 'session';
 /** Name of the init container that copies the runner into a pod of any image. */
-export const BRINGER = 'runner';
+export const INJECTOR_CONTAINER = 'runner';
 
 /** Directory of a build's pod with uv and the program that uses it. */
 export const BUILDER_DIRECTORY = '/berth-uv';
@@ -136,7 +136,7 @@ export const RUNNER_DIRECTORY = '/berth-runner';
  * User and group that copy the runner. They differ from the session's, so that the agent can run the files but not read
  * them.
  */
-export const INJECTOR = 65531;
+export const INJECTOR_UID = 65531;
 
 /** Folder of the files of `agent.secretFiles` in a session pod. */
 export const SECRETS_DIRECTORY = '/berth-secrets';

@@ -3,10 +3,10 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import type { AgentSpec } from '../../core/frames/messages.ts';
-import { QUIET_MS } from '../../runner/rehearsal/rehearsal.ts';
+import { QUIET_MS } from '../../runner/warm-up/warm-up.ts';
 import { stagedCommand, stageImage } from '../support/contained-runner.ts';
-import { rehearsed } from '../support/rehearsed.ts';
 import { RunnerHarness } from '../support/runner-harness.ts';
+import { warmedUp } from '../support/warmed-up.ts';
 import { cpuOfProcess } from './cpu-shares.ts';
 import { spawned, turn } from './drivers.ts';
 import { compared, type Figure } from './figures.ts';
@@ -39,14 +39,14 @@ async function sample(command: string[], waits: (runner: RunnerHarness) => Promi
   return { first, cpu, later: await turn(runner, 'hello') };
 }
 
-/** Waits as long as a runner that rehearses does. */
+/** Waits as long as a runner that warms up does. */
 async function waited(): Promise<void> {
   await setTimeout(2 * QUIET_MS);
 }
 
 /**
- * The bind and the first turn of a runner that has rehearsed, beside later turns, and beside a runner that has waited without
- * rehearsing, as there is no program to rehearse with.
+ * The bind and the first turn of a runner that has warmed up, beside later turns, and beside a runner that has waited without
+ * a warm-up, as there is no program for it.
  */
 export async function firstTurns(image: string): Promise<Figure[]> {
   const plainImage = await stageImage();
@@ -58,32 +58,32 @@ export async function firstTurns(image: string): Promise<Figure[]> {
   }
 }
 
-async function compare(rehearsing: string[], plain: string[]): Promise<Figure[]> {
+async function compare(warm: string[], plain: string[]): Promise<Figure[]> {
   const bare: number[] = [];
   const first: Sample[] = [];
-  const rehearsedFirst: Sample[] = [];
+  const warmFirst: Sample[] = [];
   // The first of each warms the page cache. Samples alternate, so that other load of the machine weighs equally on all.
   for (let i = -1; i < SAMPLES; i++) {
     const alone = await spawned({ command: AGENT.command, stdin: 'hello' });
     const without = await sample(plain, waited);
-    const own = await sample(rehearsing, rehearsed);
+    const own = await sample(warm, warmedUp);
     if (i < 0) continue;
     bare.push(alone);
     first.push(without);
-    rehearsedFirst.push(own);
+    warmFirst.push(own);
   }
   const of = (samples: Sample[], what: keyof Sample) => samples.map((each) => each[what]);
   const spawn = { what: 'spawn of cat', values: bare };
-  const without = { what: 'without a rehearsal', values: of(first, 'first') };
-  const later = { what: 'a later turn', values: [...first, ...rehearsedFirst].map((each) => each.later) };
-  const values = of(rehearsedFirst, 'first');
+  const without = { what: 'without a warm-up', values: of(first, 'first') };
+  const later = { what: 'a later turn', values: [...first, ...warmFirst].map((each) => each.later) };
+  const values = of(warmFirst, 'first');
   return [
     compared('a later turn, cat', later.values, spawn),
-    compared('bind and first turn without a rehearsal, cat', without.values, later),
-    compared('bind and first turn after a rehearsal, cat', values, later),
-    compared('bind and first turn after a rehearsal, cat', values, without),
-    compared('CPU of the runner for bind and first turn after a rehearsal', of(rehearsedFirst, 'cpu'), {
-      what: 'without a rehearsal',
+    compared('bind and first turn without a warm-up, cat', without.values, later),
+    compared('bind and first turn after a warm-up, cat', values, later),
+    compared('bind and first turn after a warm-up, cat', values, without),
+    compared('CPU of the runner for bind and first turn after a warm-up', of(warmFirst, 'cpu'), {
+      what: 'without a warm-up',
       values: of(first, 'cpu'),
     }),
   ];

@@ -1,4 +1,4 @@
-import type { Applicant } from '../../controller/world/capacity-view.ts';
+import type { Applicant } from '../../controller/observed/capacity-view.ts';
 
 /** A session that waits for a slot; `key` is `namespace/name`. */
 export function anApplicant(key: string, change: Partial<Applicant> = {}): Applicant {

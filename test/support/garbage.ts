@@ -1,5 +1,5 @@
 import { Garbage, type GarbageOptions } from '../../controller/garbage/garbage.ts';
-import type { CachedSession } from '../../controller/world/world.ts';
+import type { CachedSession } from '../../controller/observed/world.ts';
 import { silentLogger } from '../../core/system.ts';
 import { seededRandom } from './random.ts';
 import type { VirtualClock } from './virtual-clock.ts';

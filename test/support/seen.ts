@@ -1,5 +1,5 @@
 import type { Seen } from '../../controller/capacity/ledger.ts';
-import type { CachedSession, CachedTurn } from '../../controller/world/world.ts';
+import type { CachedSession, CachedTurn } from '../../controller/observed/world.ts';
 import type { StoredPod } from '../../core/kube/builtin.ts';
 import type { StoredSessionClass } from '../../core/resources/kinds.ts';
 import type { SessionClassSpec } from '../../core/resources/sessionclass.ts';

@@ -1,15 +1,15 @@
 import { applicantOf } from '../../controller/capacity/applicant.ts';
 import type { Action } from '../../controller/decide/actions.ts';
 import { decide } from '../../controller/decide/decide.ts';
-import { emptyMemory } from '../../controller/world/learn.ts';
-import type { LinkView } from '../../controller/world/link-view.ts';
+import type { LinkView } from '../../controller/observed/link-view.ts';
+import { emptyMemory } from '../../controller/observed/memory.ts';
 import type {
   CachedSession,
   CachedTurn,
   IncarnationMemory,
   SessionMemory,
   World,
-} from '../../controller/world/world.ts';
+} from '../../controller/observed/world.ts';
 import { type FrameOf, PROTOCOL_VERSION, type Result } from '../../core/frames/messages.ts';
 import type { StoredPod } from '../../core/kube/builtin.ts';
 import type { StoredSessionClass } from '../../core/resources/kinds.ts';
@@ -183,7 +183,7 @@ const OPTIONAL: Record<OptionalOf<SessionMemory>, true> = {
   committed: true,
   firstTurnTried: true,
   firstTurnProblem: true,
-  unsettledSince: true,
+  cannotStartSince: true,
   queueWrittenAt: true,
   historyStored: true,
   roomMadeAt: true,
@@ -225,7 +225,7 @@ export function aWorld({ memory, ...change }: WorldChange = {}): World {
       unresponsiveMs: 30_000,
       nodeGraceMs: 60_000,
     },
-    settled: true,
+    leaderIsReady: true,
     ...change,
   };
 }

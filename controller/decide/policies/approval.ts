@@ -1,8 +1,8 @@
 import { formatDuration } from '../../../core/resources/duration.ts';
+import { decisionFor, isDecided, waitingProcess } from '../../observed/approvals.ts';
+import { isLeaving, isOver } from '../../observed/pod-status.ts';
 import { limitsOf } from '../../settings/granted.ts';
 import { ended } from '../../status/turn-status.ts';
-import { decisionFor, isDecided, waitingProcess } from '../../world/approvals.ts';
-import { isLeaving, isOver } from '../../world/pod-status.ts';
 import { type Policy, wake } from '../draft.ts';
 import { isFinished } from '../suspend-reason.ts';
 import { takesTurns } from './start.ts';
@@ -96,9 +96,9 @@ export const unanswered: Policy = (draft) => {
  */
 export const consume: Policy = (draft) => {
   const { world } = draft;
-  const { pod, session, settled } = world;
+  const { pod, session, leaderIsReady } = world;
   const [turn] = draft.turns.live;
-  if (!settled) return undefined;
+  if (!leaderIsReady) return undefined;
   if (!pod || pod.metadata.deletionTimestamp || isOver(pod) || isFinished(draft)) return undefined;
   if (turn?.status.phase !== 'AwaitingApproval' || turn.spec.cancel || session.spec.suspend) return undefined;
   if (!takesTurns(draft, pod.metadata.uid)) return undefined;

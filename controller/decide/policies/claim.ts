@@ -1,7 +1,7 @@
 import type { StoredPod } from '../../../core/kube/builtin.ts';
-import { wasNeverSent } from '../../world/link-view.ts';
-import { isOver, podProblem, startedContainer } from '../../world/pod-status.ts';
-import { isFromPool } from '../../world/session-pods.ts';
+import { wasNeverSent } from '../../observed/link-view.ts';
+import { isOver, podProblem, startedContainer } from '../../observed/pod-status.ts';
+import { isFromPool } from '../../observed/session-pods.ts';
 import { type Draft, type Policy, waitedSince, wake } from '../draft.ts';
 import { afterLoss } from '../loss.ts';
 import { claimLost } from '../start-failures.ts';
@@ -33,7 +33,7 @@ function hasServed({ world, turns }: Draft, podUID: string): boolean {
 
 /** Claims the pod of a pool that the status names. A pod that another session has, or that is gone, is let go of. */
 export const claim: Policy = (draft) => {
-  const { session, pod, unclaimed, memory, settled } = draft.world;
+  const { session, pod, unclaimed, memory, leaderIsReady } = draft.world;
   const { podName, podUID } = session.status ?? {};
   if (pod || podUID === undefined || !isFromPool(podName)) return undefined;
   if (hasServed(draft, podUID) || boundBefore(draft, podUID)) return undefined;
@@ -43,7 +43,7 @@ export const claim: Policy = (draft) => {
     draft.released = true;
     return 'Stop';
   }
-  if (settled) draft.actions.push({ do: 'ClaimPod', podUID, ...(unclaimed ? { pod: unclaimed } : {}) });
+  if (leaderIsReady) draft.actions.push({ do: 'ClaimPod', podUID, ...(unclaimed ? { pod: unclaimed } : {}) });
   return 'Stop';
 };
 

@@ -1,6 +1,6 @@
 import type { StoredPod } from '../../../core/kube/builtin.ts';
-import { givenUpAt } from '../../world/pod-status.ts';
-import type { NodeFacts } from '../../world/world.ts';
+import { givenUpAt } from '../../observed/pod-status.ts';
+import type { NodeFacts } from '../../observed/world.ts';
 import type { Draft, Policy } from '../draft.ts';
 import { wake } from '../draft.ts';
 

@@ -1,9 +1,9 @@
 import { reasons } from '../../../core/resources/reasons.ts';
+import { wasNeverSent } from '../../observed/link-view.ts';
+import { isGiven, isToAdopt } from '../../observed/own-turns.ts';
+import type { CachedTurn } from '../../observed/world.ts';
 import { isRunnerless } from '../../settings/runnerless.ts';
 import { ended } from '../../status/turn-status.ts';
-import { wasNeverSent } from '../../world/link-view.ts';
-import { isGiven, isToAdopt } from '../../world/own-turns.ts';
-import type { CachedTurn } from '../../world/world.ts';
 import { type Draft, hasPassed, type Policy, wake } from '../draft.ts';
 import { knownPodUID } from './pod.ts';
 import { STOP_GRACE_MS } from './running.ts';
@@ -43,7 +43,7 @@ function endWaiting(draft: Draft): void {
   let last = draft.turns.lastIndex;
   for (const turn of draft.turns.live) {
     const { phase, attempt, index = ++last } = turn.status;
-    if (isGiven(turn) || (turn.status.index === undefined && !draft.world.settled)) continue;
+    if (isGiven(turn) || (turn.status.index === undefined && !draft.world.leaderIsReady)) continue;
     const before = phase === 'AwaitingApproval' ? 'anybody decided' : attempt ? 'its next attempt' : 'the turn ran';
     const message = `The session was deleted before ${before}.`;
     const status = ended(turn, { phase: 'Cancelled', reason: 'SessionDeleted', message }, draft.world.now);

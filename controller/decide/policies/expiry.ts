@@ -1,7 +1,7 @@
 import type { StoredSessionClass } from '../../../core/resources/kinds.ts';
+import { touchedAt } from '../../observed/activity.ts';
+import type { CachedSession } from '../../observed/world.ts';
 import { retention } from '../../settings/retention.ts';
-import { touchedAt } from '../../world/activity.ts';
-import type { CachedSession } from '../../world/world.ts';
 import type { Expiry } from '../actions.ts';
 import { type Draft, type Policy, wake } from '../draft.ts';
 

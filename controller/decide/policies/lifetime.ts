@@ -1,6 +1,6 @@
+import { wasNeverSent } from '../../observed/link-view.ts';
+import type { CachedTurn } from '../../observed/world.ts';
 import { ended } from '../../status/turn-status.ts';
-import { wasNeverSent } from '../../world/link-view.ts';
-import type { CachedTurn } from '../../world/world.ts';
 import { hasPassed, type Policy } from '../draft.ts';
 import { lifetimeOver } from '../suspend-reason.ts';
 import { STOP_GRACE_MS } from './running.ts';

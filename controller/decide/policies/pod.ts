@@ -1,11 +1,11 @@
 import type { RefusalCode } from '../../../core/frames/messages.ts';
 import { LABEL_INCARNATION } from '../../../core/resources/names.ts';
 import type { Reason } from '../../../core/resources/reasons.ts';
-import { waitingProcess } from '../../world/approvals.ts';
-import { silencePatience } from '../../world/link-view.ts';
-import { isOwn } from '../../world/own-turns.ts';
-import { isOver } from '../../world/pod-status.ts';
-import type { CachedTurn } from '../../world/world.ts';
+import { waitingProcess } from '../../observed/approvals.ts';
+import { silencePatience } from '../../observed/link-view.ts';
+import { isOwn } from '../../observed/own-turns.ts';
+import { isOver } from '../../observed/pod-status.ts';
+import type { CachedTurn } from '../../observed/world.ts';
 import type { Draft, Policy } from '../draft.ts';
 import { hasPassed } from '../draft.ts';
 import { afterLoss } from '../loss.ts';

@@ -32,10 +32,10 @@ export const unprotected: Policy = (draft) => {
  * with frames that the runner no longer holds; the runner answers the exact repeat of its `bind` with it.
  */
 export const awaitReport: Policy = (draft) => {
-  const { pod, link, now, settled } = draft.world;
+  const { pod, link, now, leaderIsReady } = draft.world;
   if (!pod || !requiredProtections(draft).some((type) => hasProtection(draft.world, type) === undefined))
     return undefined;
-  if (link?.phase !== 'Bound' || !settled || isProblem(draft.settings)) return 'Stop';
+  if (link?.phase !== 'Bound' || !leaderIsReady || isProblem(draft.settings)) return 'Stop';
   const again = (link.bindSentAt ?? Number.NEGATIVE_INFINITY) + ASK_AGAIN_MS;
   if (now < again) wake(draft, again);
   else draft.actions.push({ do: 'Bind', settings: draft.settings });

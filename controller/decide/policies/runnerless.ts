@@ -1,12 +1,12 @@
 import type { StoredPod } from '../../../core/kube/builtin.ts';
 import { formatDuration } from '../../../core/resources/duration.ts';
 import { reasons } from '../../../core/resources/reasons.ts';
+import { isGiven } from '../../observed/own-turns.ts';
+import { isOver, ownContainer } from '../../observed/pod-status.ts';
+import type { CachedTurn } from '../../observed/world.ts';
 import { limitsOf } from '../../settings/granted.ts';
 import { endedByItself, isGated, turnOf } from '../../settings/runnerless.ts';
 import { type Ending, ended } from '../../status/turn-status.ts';
-import { isGiven } from '../../world/own-turns.ts';
-import { isOver, ownContainer } from '../../world/pod-status.ts';
-import type { CachedTurn } from '../../world/world.ts';
 import { type Draft, type Policy, waitedSince, wake } from '../draft.ts';
 import { afterLoss, neverBegan } from '../loss.ts';
 import { lifetimeOver } from '../suspend-reason.ts';

@@ -1,10 +1,10 @@
+import { waitingProcess } from '../../observed/approvals.ts';
+import { type Delivery, wasNeverSent } from '../../observed/link-view.ts';
+import { saysItsEnd } from '../../observed/pod-end.ts';
+import { isLeaving } from '../../observed/pod-status.ts';
+import type { CachedTurn } from '../../observed/world.ts';
 import { limitsOf, type TurnLimits } from '../../settings/granted.ts';
 import { ended } from '../../status/turn-status.ts';
-import { waitingProcess } from '../../world/approvals.ts';
-import { type Delivery, wasNeverSent } from '../../world/link-view.ts';
-import { saysItsEnd } from '../../world/pod-end.ts';
-import { isLeaving } from '../../world/pod-status.ts';
-import type { CachedTurn } from '../../world/world.ts';
 import type { Draft, Policy } from '../draft.ts';
 import { hasPassed, waitedSince, wake } from '../draft.ts';
 import { causeOf, lossMessage, lost, mayTryAgain } from '../loss.ts';

@@ -1,14 +1,14 @@
 import { understand } from '../../../core/frames/messages.ts';
 import type { StoredPod } from '../../../core/kube/builtin.ts';
-import { BRINGER, CONTAINER } from '../../../core/resources/names.ts';
+import { CONTAINER, INJECTOR_CONTAINER } from '../../../core/resources/names.ts';
+import { isGiven } from '../../observed/own-turns.ts';
+import { isOver } from '../../observed/pod-status.ts';
+import { isFromPool } from '../../observed/session-pods.ts';
+import type { CachedTurn } from '../../observed/world.ts';
 import { isProblem } from '../../settings/effective.ts';
 import { grant, grantKept } from '../../settings/granted.ts';
 import { isRunnerless } from '../../settings/runnerless.ts';
 import { ended, nextAttemptAt, running } from '../../status/turn-status.ts';
-import { isGiven } from '../../world/own-turns.ts';
-import { isOver } from '../../world/pod-status.ts';
-import { isFromPool } from '../../world/session-pods.ts';
-import type { CachedTurn } from '../../world/world.ts';
 import { type Draft, type Policy, waitedSince, wake } from '../draft.ts';
 import { groupWait } from '../group.ts';
 import { waitMessage } from '../queue-status.ts';
@@ -92,7 +92,8 @@ export const create: Policy = (draft) => {
     return 'Stop';
   }
   // The leader before may still release the slot of this session and give it to another.
-  if (draft.world.settled) draft.actions.push({ do: 'CreatePod', settings: draft.settings, ...(turn ? { turn } : {}) });
+  if (draft.world.leaderIsReady)
+    draft.actions.push({ do: 'CreatePod', settings: draft.settings, ...(turn ? { turn } : {}) });
   return 'Stop';
 };
 
@@ -106,8 +107,8 @@ export const connect: Policy = (draft) => {
 
 /** Binds an unbound runner, once the status has the last committed state and no earlier leader can move it. */
 export const bind: Policy = (draft) => {
-  const { pod, link, memory, settled } = draft.world;
-  if (!settled) return undefined;
+  const { pod, link, memory, leaderIsReady } = draft.world;
+  if (!leaderIsReady) return undefined;
   if (!pod || pod.metadata.deletionTimestamp || link?.phase !== 'Unbound') return undefined;
   if (isOfOtherRelease(draft, pod)) {
     draft.actions.push({ do: 'CloseLink' }, { do: 'DeletePod', pod, why: 'its runner is of another release' });
@@ -129,7 +130,9 @@ function isOfOtherRelease({ world: { session, link, installation }, settings }: 
   const { containers, initContainers = [] } = pod.spec;
   const imageOf = (name: string) => [...containers, ...initContainers].find((one) => one.name === name)?.image;
   const isOther =
-    settings.runner === 'Injected' ? imageOf(BRINGER) !== settings.runnerImage : imageOf(CONTAINER) !== settings.image;
+    settings.runner === 'Injected'
+      ? imageOf(INJECTOR_CONTAINER) !== settings.runnerImage
+      : imageOf(CONTAINER) !== settings.image;
   return isOther && !session.status?.startFailures;
 }
 
@@ -154,8 +157,8 @@ export const restore: Policy = (draft) => {
  * pod gets the turn with the write: its gate keeps it from starting before.
  */
 export const dispatch: Policy = (draft) => {
-  const { pod, link, session, now, settled } = draft.world;
-  if (!settled) return undefined;
+  const { pod, link, session, now, leaderIsReady } = draft.world;
+  if (!leaderIsReady) return undefined;
   if (!pod || pod.metadata.deletionTimestamp || isOver(pod) || isFinished(draft)) return undefined;
   const turn = draft.turns.running ?? draft.turns.live[0];
   // A cancelled turn, or one that a policy has just ended, does not start.

@@ -1,14 +1,14 @@
 import type { StoredPod } from '../../../core/kube/builtin.ts';
-import { BRINGER, BUILDER } from '../../../core/resources/names.ts';
+import { BUILDER, INJECTOR_CONTAINER } from '../../../core/resources/names.ts';
+import { podSaidBound } from '../../observed/bound-pod.ts';
+import { wasNeverSent } from '../../observed/link-view.ts';
+import { isGiven } from '../../observed/own-turns.ts';
+import { couldNotStart, isHopeless, ownContainer, podProblem, startedContainer } from '../../observed/pod-status.ts';
+import { isFromPool } from '../../observed/session-pods.ts';
+import type { CachedTurn, Problem } from '../../observed/world.ts';
 import { startLimit } from '../../settings/granted.ts';
 import { isRunnerless, wasLetRun } from '../../settings/runnerless.ts';
 import { ended } from '../../status/turn-status.ts';
-import { podSaidBound } from '../../world/bound-pod.ts';
-import { wasNeverSent } from '../../world/link-view.ts';
-import { isGiven } from '../../world/own-turns.ts';
-import { couldNotStart, isHopeless, ownContainer, podProblem, startedContainer } from '../../world/pod-status.ts';
-import { isFromPool } from '../../world/session-pods.ts';
-import type { CachedTurn, Problem } from '../../world/world.ts';
 import type { Draft, Policy } from '../draft.ts';
 import { waitedSince, wake } from '../draft.ts';
 import { afterLoss, causeOf } from '../loss.ts';
@@ -93,7 +93,7 @@ function startFailure(pod: StoredPod): string {
   if (failed?.state?.terminated) {
     const { exitCode, reason, message } = failed.state.terminated;
     const why = [`exit code ${exitCode}`, [reason, message].filter(Boolean).join(': ')].filter(Boolean).join(', ');
-    if (failed.name === BRINGER)
+    if (failed.name === INJECTOR_CONTAINER)
       return `The runner could not be brought into the pod (${why}); is BERTH_RUNNER_IMAGE of this release, and has the node room on its disk?`;
     if (failed.name === BUILDER)
       return `uv could not be brought into the pod (${why}); is BERTH_PYTHON_RUNNER_IMAGE of this release, and has the node room on its disk?`;
@@ -111,7 +111,7 @@ function startFailure(pod: StoredPod): string {
  * the index to another.
  */
 export function freeIndex({ world, turns }: Draft): number | undefined {
-  const isSafe = world.settled || turns.live.every(({ status }) => status.index !== undefined);
+  const isSafe = world.leaderIsReady || turns.live.every(({ status }) => status.index !== undefined);
   return isSafe ? turns.lastIndex + 1 : undefined;
 }
 

@@ -1,5 +1,5 @@
+import { isParked } from '../../observed/approvals.ts';
 import { keepsState } from '../../settings/persistence.ts';
-import { isParked } from '../../world/approvals.ts';
 import type { SuspensionReason } from '../actions.ts';
 import { type Policy, wake } from '../draft.ts';
 import { stateIsWritten } from '../session-status.ts';
@@ -53,7 +53,7 @@ export const suspend: Policy = (draft) => {
       wake(draft, now.againAt);
       return undefined;
     case 'NeverBound':
-      if (!world.settled) return 'Stop';
+      if (!world.leaderIsReady) return 'Stop';
       draft.actions.push({ do: 'CloseLink' }, { do: 'DeletePod', pod, why: 'suspended before it was bound' });
       return 'Stop';
     case 'Requested':
@@ -63,7 +63,7 @@ export const suspend: Policy = (draft) => {
       wake(draft, now.deadline);
       return 'Stop';
     case 'StateReceived':
-      if (!world.settled) return 'Stop';
+      if (!world.leaderIsReady) return 'Stop';
       draft.actions.push({ do: 'VerifySuspension', reason: wanted as SuspensionReason });
       return 'Stop';
     case 'Verified':

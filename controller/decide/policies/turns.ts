@@ -4,19 +4,19 @@ import { firstTurnName } from '../../../core/resources/names.ts';
 import { neededInput } from '../../../core/resources/needed-input.ts';
 import { type Reason, reasons } from '../../../core/resources/reasons.ts';
 import type { SessionStatus } from '../../../core/resources/session.ts';
+import { namedConfigMaps } from '../../observed/agent-files.ts';
+import { isGiven, isOwn, isToAdopt } from '../../observed/own-turns.ts';
+import type { CachedTurn } from '../../observed/world.ts';
 import { DEFAULT_START_MS, isProblem } from '../../settings/effective.ts';
 import { mayBecomeReady } from '../../settings/environment.ts';
 import { grantKept, startLimit } from '../../settings/granted.ts';
 import { maxQueuedTurns } from '../../settings/queued-turns.ts';
 import { type Ending, ended, internalError, queued } from '../../status/turn-status.ts';
-import { namedConfigMaps } from '../../world/agent-files.ts';
-import { isGiven, isOwn, isToAdopt } from '../../world/own-turns.ts';
-import type { CachedTurn } from '../../world/world.ts';
 import type { Draft, Policy } from '../draft.ts';
 import { wake } from '../draft.ts';
 import { groupWait } from '../group.ts';
+import { lacksItsTurn, MISSING_TURN } from '../missing-turn.ts';
 import { hadItsTurn, isFinished, lifetimeOver } from '../suspend-reason.ts';
-import { isTurnless, TURNLESS } from '../turnless.ts';
 
 /** Turns before they run: adopted, put in order, refused. */
 
@@ -69,7 +69,7 @@ export const replaced: Policy = (draft) => {
  */
 export const firstTurn: Policy = (draft) => {
   const { session, memory } = draft.world;
-  if (isTurnless(draft)) draft.problems.FirstTurn = TURNLESS;
+  if (lacksItsTurn(draft)) draft.problems.FirstTurn = MISSING_TURN;
   if (!session.spec.input || !awaitsFirstTurn(session.status)) return undefined;
   const path = session.spec.input.tooDeep;
   if (path !== undefined) {
@@ -96,7 +96,7 @@ export function awaitsFirstTurn(status: SessionStatus | undefined): boolean {
 
 /** Ends queued turns that cannot run, and gives every new turn its index, once no earlier leader can give any. */
 export const order: Policy = (draft) => {
-  if (!draft.world.settled) return undefined;
+  if (!draft.world.leaderIsReady) return undefined;
   const { now, session } = draft.world;
   const { live, uncounted } = draft.turns;
   let last = draft.turns.lastIndex;
@@ -223,7 +223,7 @@ function refusal(draft: Draft, turn: CachedTurn): Ending | undefined {
     settings.reason === 'EnvironmentNotReady' ||
     (settings.reason === 'NotAllowed' && turn.status.index !== undefined);
   if (settings.reason === 'EnvironmentNotReady' && mayBecomeReady(draft.world)) return undefined;
-  const since = Math.max(Date.parse(turn.metadata.creationTimestamp), memory.unsettledSince ?? now);
+  const since = Math.max(Date.parse(turn.metadata.creationTimestamp), memory.cannotStartSince ?? now);
   const deadline = since + (settings.reason === 'AgentFilesMissing' ? startLimit(turn, draft.world) : DEFAULT_START_MS);
   if (waits && now < deadline) {
     wake(draft, deadline);

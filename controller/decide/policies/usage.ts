@@ -1,8 +1,8 @@
+import type { Figures } from '../../observed/link-view.ts';
+import { ownContainer } from '../../observed/pod-status.ts';
+import { inClusterTime } from '../../observed/runner-time.ts';
+import type { CachedTurn } from '../../observed/world.ts';
 import { used } from '../../status/outcome.ts';
-import type { Figures } from '../../world/link-view.ts';
-import { ownContainer } from '../../world/pod-status.ts';
-import { inClusterTime } from '../../world/runner-time.ts';
-import type { CachedTurn } from '../../world/world.ts';
 import { type Draft, type Policy, wake } from '../draft.ts';
 
 /**

@@ -47,7 +47,7 @@ describe('the live read before a session is deleted', () => {
       caches: { saw() {}, isLeftOut: () => false },
       log: silentLogger,
       ownTime: () => ownTime,
-      aside: (work: () => unknown) => work(),
+      withoutWorker: (work: () => unknown) => work(),
       notify: (_session: unknown, { reason }: { reason: string }) => events.push(reason),
     };
     const pass = {

@@ -8,7 +8,7 @@ import { sweepApprovals } from '../../../controller/garbage/sweep-approvals.ts';
 import { sweepOrphans } from '../../../controller/garbage/sweep-orphans.ts';
 import { sweepSession } from '../../../controller/garbage/sweep-session.ts';
 import { sweepStates } from '../../../controller/garbage/sweep-states.ts';
-import type { CachedSession } from '../../../controller/world/world.ts';
+import type { CachedSession } from '../../../controller/observed/world.ts';
 import { KubeClient } from '../../../core/kube/client.ts';
 import { isNotFound } from '../../../core/kube/errors.ts';
 import { pods } from '../../../core/kube/resources.ts';

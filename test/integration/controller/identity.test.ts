@@ -7,12 +7,12 @@ import type { Effects, ReconcileContext } from '../../../controller/act/context.
 import { adoptTurn, endReplaced } from '../../../controller/act/former-session.ts';
 import { perform } from '../../../controller/act/perform.ts';
 import { startTurn } from '../../../controller/act/start-turn.ts';
-import { StatesAhead } from '../../../controller/act/states-ahead.ts';
+import { StatePrefetch } from '../../../controller/act/state-prefetch.ts';
 import { bodyFacts } from '../../../controller/caches/slim.ts';
+import { emptyMemory } from '../../../controller/observed/memory.ts';
+import type { CachedSession, CachedTurn } from '../../../controller/observed/world.ts';
 import { effective, isProblem } from '../../../controller/settings/effective.ts';
 import { ended } from '../../../controller/status/turn-status.ts';
-import { emptyMemory } from '../../../controller/world/learn.ts';
-import type { CachedSession, CachedTurn } from '../../../controller/world/world.ts';
 import { PROTOCOL_VERSION } from '../../../core/frames/messages.ts';
 import type { KubeClient } from '../../../core/kube/client.ts';
 import { isConflict, isNotFound } from '../../../core/kube/errors.ts';
@@ -93,12 +93,12 @@ describe('an act that was decided upon by a cache that is behind', () => {
       },
       links: { get: (uid: string | undefined) => (uid === undefined ? undefined : link(uid)), closeOthers: () => {} },
       store: new BlobStore({ api, clock: systemClock, ceilingBytes: 1_000_000 }),
-      statesAhead: new StatesAhead(systemClock),
+      statePrefetch: new StatePrefetch(systemClock),
       keys: { current: { id: 'k', key: KEY }, byId: new Map([['k', KEY]]) },
-      leader: { identity: 'controller_1', epoch: () => 1, hasSettled: () => true },
+      leader: { identity: 'controller_1', epoch: () => 1, isReady: () => true },
       clock: systemClock,
       log: silentLogger,
-      aside: (work: () => unknown) => work(),
+      withoutWorker: (work: () => unknown) => work(),
       notify: () => {},
     } as unknown as Effects;
     const world = aWorld({

@@ -92,7 +92,7 @@ export const attachBugs: readonly Bug[] = [
     },
     edits: [
       {
-        file: 'controller/world/link-view.ts',
+        file: 'controller/observed/link-view.ts',
         find: 'nodeSilent ? Math.max(unresponsiveMs, nodeGraceMs) : unresponsiveMs',
         replace: 'nodeSilent ? unresponsiveMs : unresponsiveMs',
       },

@@ -39,8 +39,8 @@ export const leadershipBugs: readonly Bug[] = [
     edits: [
       {
         file: 'controller/leadership.ts',
-        find: '        hasSettled: () => this.#isSettled,',
-        replace: '        hasSettled: () => true,',
+        find: '        isReady: () => this.#isReady,',
+        replace: '        isReady: () => true,',
       },
     ],
   },

@@ -121,7 +121,7 @@ import { sessionPod } from '../pod/pod.ts';`,
     focus: { deeds: ['delete a session, and perhaps make another of its name'] },
     edits: [
       {
-        file: 'controller/world/own-turns.ts',
+        file: 'controller/observed/own-turns.ts',
         find: '  return owner(turn)?.uid === session.metadata.uid;',
         replace: '  return owner(turn)?.name === session.metadata.name;',
       },
@@ -307,7 +307,7 @@ import { sessionPod } from '../pod/pod.ts';`,
     edits: [
       {
         file: 'controller/garbage/sweep-states.ts',
-        find: "entry.kind === 'State' && isLater(settled, entry)",
+        find: "entry.kind === 'State' && isLater(countedState, entry)",
         replace: "entry.kind === 'State'",
       },
       {
@@ -400,7 +400,7 @@ import { sessionPod } from '../pod/pod.ts';`,
     name: 'activity that only the runner tells of is left out',
     edits: [
       {
-        file: 'controller/world/activity.ts',
+        file: 'controller/observed/activity.ts',
         find: 'Math.max(activityOfPeople(world), Math.min(world.link?.lastActivity ?? 0, world.now))',
         replace: 'activityOfPeople(world)',
       },

@@ -177,7 +177,7 @@ export const outcomeBugs: readonly Bug[] = [
     focus: { misfortunes: ['hours pass unnoticed'], misfortuneEveryMs: 3000, pools: false },
     edits: [
       {
-        file: 'controller/world/leaps.ts',
+        file: 'controller/observed/clock-jumps.ts',
         find: '(toldAt <= until ? sum + ms : sum)',
         replace: '(toldAt <= until ? sum + Math.min(0, ms) : sum)',
       },

@@ -39,9 +39,9 @@ export const poolBugs: readonly Bug[] = [
     edits: [
       {
         file: 'controller/decide/policies/claim.ts',
-        find: "    draft.released = true;\n    return 'Stop';\n  }\n  if (settled)",
+        find: "    draft.released = true;\n    return 'Stop';\n  }\n  if (leaderIsReady)",
         replace:
-          "    draft.released = true;\n    const found = draft.world.strays[0] ?? unclaimed ?? ({ metadata: { name: podName, uid: podUID, namespace: session.metadata.namespace } } as StoredPod);\n    draft.actions.push({ do: 'DeletePod', pod: found, why: 'another session has it' });\n    return 'Stop';\n  }\n  if (settled)",
+          "    draft.released = true;\n    const found = draft.world.strays[0] ?? unclaimed ?? ({ metadata: { name: podName, uid: podUID, namespace: session.metadata.namespace } } as StoredPod);\n    draft.actions.push({ do: 'DeletePod', pod: found, why: 'another session has it' });\n    return 'Stop';\n  }\n  if (leaderIsReady)",
       },
       RESERVED_TWICE,
     ],

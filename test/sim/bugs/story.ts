@@ -81,7 +81,7 @@ export const storyBugs: readonly Bug[] = [
     focus: { onlyAnyImage: true, podRates: { image: 0.3, unschedulable: 0.3 } },
     edits: [
       {
-        file: 'controller/world/own-turns.ts',
+        file: 'controller/observed/own-turns.ts',
         find: "  return status?.phase === 'Running' || (status?.phase === 'Queued' && status.podUID !== undefined);",
         replace: "  return status?.phase === 'Running';",
       },

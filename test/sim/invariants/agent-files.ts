@@ -1,4 +1,4 @@
-import { filesDigest } from '../../../controller/world/agent-files.ts';
+import { filesDigest } from '../../../controller/observed/agent-files.ts';
 import { configMaps } from '../../../core/kube/resources.ts';
 import { parseDuration } from '../../../core/resources/duration.ts';
 import { type StoredTurn, sessions } from '../../../core/resources/kinds.ts';

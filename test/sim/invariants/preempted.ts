@@ -11,11 +11,11 @@ import { LiveReads, ofSuspension } from './live-reads.ts';
 import { Pasts } from './past.ts';
 import { suspendedBy } from './suspended.ts';
 
-/** Time after its last activity in which a session is not preempted; see controller/world/activity.ts. */
+/** Time after its last activity in which a session is not preempted; see controller/observed/activity.ts. */
 const JUST_ACTIVE_MS = 10_000;
 /** Interval at which preemption is planned; see controller/capacity/plan.ts. */
 const PLAN_MS = 1000;
-/** Age at which a session that takes one turn, and has none, loses its pod; see controller/decide/turnless.ts. */
+/** Age at which a session that takes one turn, and has none, loses its pod; see controller/decide/missing-turn.ts. */
 const TURNLESS_MS = 60_000;
 /** Kinds whose caches a controller decides by. */
 const CACHES = ['sessions', 'turns', 'pods', 'sessionclasses'];
@@ -118,7 +118,7 @@ export const preempted: MakeInvariant = (facts) => {
   const { server, kubelets } = facts;
 
   /** Reports whether the session takes one turn, and none had come by a virtual time, a minute after its creation. */
-  const isTurnless = ({ metadata, spec, status }: StoredSession, known: number): boolean => {
+  const lacksItsTurn = ({ metadata, spec, status }: StoredSession, known: number): boolean => {
     if (spec.turns !== 'One' || spec.input !== undefined || status?.lastTurn) return false;
     const hadOne = [...reasons.works.since(metadata.uid, known)].every(Boolean);
     const age = server.clock.now() - Date.parse(metadata.creationTimestamp) + CLOCK_MS;
@@ -178,7 +178,7 @@ export const preempted: MakeInvariant = (facts) => {
         facts.fail('preempted', `${call.name} is given up unasked by ${call.process} although ${why}`);
       const { uid } = session.metadata;
       const known = facts.knewUntil(call, CACHES);
-      if (isTurnless(session, known)) return;
+      if (lacksItsTurn(session, known)) return;
       if (session.spec.persistence?.state === false) return fail('it keeps no state');
       if (facts.isOutdated(call.process, pod.metadata.uid)) return;
       const asking = facts.turnsOf(uid).find(({ status }) => status?.phase === 'AwaitingApproval');

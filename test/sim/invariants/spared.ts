@@ -1,4 +1,4 @@
-import { cannotUseSlot } from '../../../controller/world/own-turns.ts';
+import { cannotUseSlot } from '../../../controller/observed/own-turns.ts';
 import { approvals, type StoredSession, type StoredTurn } from '../../../core/resources/kinds.ts';
 import { isTerminal } from '../../../core/resources/turn-phases.ts';
 import { ownerOf, SESSIONS, TURNS } from './facts.ts';

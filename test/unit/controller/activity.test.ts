@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import { decide } from '../../../controller/decide/decide.ts';
-import { learn } from '../../../controller/world/learn.ts';
+import { learn } from '../../../controller/observed/memory.ts';
 import {
   aLink,
   aMemory,

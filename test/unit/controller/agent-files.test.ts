@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import { decide } from '../../../controller/decide/decide.ts';
+import type { World } from '../../../controller/observed/world.ts';
 import type { Effective } from '../../../controller/settings/effective.ts';
 import { outdated } from '../../../controller/status/outdated.ts';
-import type { World } from '../../../controller/world/world.ts';
 import { PROTOCOL_VERSION } from '../../../core/frames/messages.ts';
 import type { Agent } from '../../../core/resources/agent.ts';
 import {
@@ -56,7 +56,7 @@ describe('a session whose agent has files', () => {
   const waiting = { ...world(), session: aSession({ spec: { agent, timeouts: { start: '50s' } } }) };
   const ends = (since: number, filesReadAt = NOW) =>
     decide(
-      aWorld({ ...waiting, turns: [aTurn({ age: 300 })], memory: { unsettledSince: NOW - since, filesReadAt } }),
+      aWorld({ ...waiting, turns: [aTurn({ age: 300 })], memory: { cannotStartSince: NOW - since, filesReadAt } }),
     ).actions.flatMap((action) => (action.do === 'WriteTurn' && action.status.error ? [action.status.error.code] : []));
 
   test('ends the turns that wait for it at timeouts.start, with the reason', () => {
@@ -65,7 +65,7 @@ describe('a session whose agent has files', () => {
 
   test('looks for the ConfigMap live before it ends them, as the cache may be behind', () => {
     assert.deepEqual(ends(51_000, NOW - 52_000), []);
-    const late = aWorld({ ...waiting, turns: [aTurn({ age: 300 })], memory: { unsettledSince: NOW - 51_000 } });
+    const late = aWorld({ ...waiting, turns: [aTurn({ age: 300 })], memory: { cannotStartSince: NOW - 51_000 } });
     assert.deepEqual(
       decide(late).actions.filter(({ do: what }) => what === 'ReadFiles'),
       [{ do: 'ReadFiles', configMaps: ['mine'] }],
@@ -75,7 +75,7 @@ describe('a session whose agent has files', () => {
   test('keeps them waiting until then', () => {
     assert.deepEqual(ends(49_000), []);
     const { wakeAt } = decide(
-      aWorld({ ...waiting, turns: [aTurn({ age: 300 })], memory: { unsettledSince: NOW - 49_000 } }),
+      aWorld({ ...waiting, turns: [aTurn({ age: 300 })], memory: { cannotStartSince: NOW - 49_000 } }),
     );
     assert.equal(wakeAt, NOW + 1000);
   });

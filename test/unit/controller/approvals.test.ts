@@ -5,9 +5,9 @@ import { commit } from '../../../controller/act/commit.ts';
 import type { ReconcileContext } from '../../../controller/act/context.ts';
 import { slimApproval, slimTurn } from '../../../controller/caches/slim.ts';
 import { decide } from '../../../controller/decide/decide.ts';
+import type { Asking } from '../../../controller/observed/link-view.ts';
+import type { CachedApproval, CachedTurn } from '../../../controller/observed/world.ts';
 import { resumed } from '../../../controller/status/approval-status.ts';
-import type { Asking } from '../../../controller/world/link-view.ts';
-import type { CachedApproval, CachedTurn } from '../../../controller/world/world.ts';
 import { ApiError } from '../../../core/kube/errors.ts';
 import type { ApprovalSpec } from '../../../core/resources/approval.ts';
 import { approvals, type StoredApproval, type StoredTurn, turns } from '../../../core/resources/kinds.ts';
@@ -325,7 +325,7 @@ describe('effects', () => {
         leader: { identity: 'ctl_1', epoch: () => 1 },
         links: { get: () => ({ acknowledge: (seq: number) => done.push(`acknowledge ${seq}`) }) },
         store: { put: async () => done.push('store') },
-        aside: (work: () => unknown) => work(),
+        withoutWorker: (work: () => unknown) => work(),
         notify: () => {},
       },
     } as unknown as ReconcileContext;

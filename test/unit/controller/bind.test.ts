@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import { bindRunner } from '../../../controller/act/bind.ts';
 import type { ReconcileContext } from '../../../controller/act/context.ts';
-import { StatesAhead } from '../../../controller/act/states-ahead.ts';
+import { StatePrefetch } from '../../../controller/act/state-prefetch.ts';
 import { Archives } from '../../../controller/environments/archives.ts';
 import type { Contents } from '../../../controller/link/options.ts';
+import { filesDigest } from '../../../controller/observed/agent-files.ts';
+import type { LinkView } from '../../../controller/observed/link-view.ts';
+import type { CachedSession, World } from '../../../controller/observed/world.ts';
 import { effective, isProblem } from '../../../controller/settings/effective.ts';
 import { environmentOf, mayBecomeReady } from '../../../controller/settings/environment.ts';
-import { filesDigest } from '../../../controller/world/agent-files.ts';
-import type { LinkView } from '../../../controller/world/link-view.ts';
-import type { CachedSession, World } from '../../../controller/world/world.ts';
 import { CONTROLS } from '../../../core/frames/catalogue.ts';
 import { type Bind, PROTOCOL_VERSION } from '../../../core/frames/messages.ts';
 import type { ConfigMap } from '../../../core/kube/builtin.ts';
@@ -80,10 +80,10 @@ async function bind(change: Case) {
     effects: {
       ...writesOver(api, (object) => shown.push(object)),
       clock: systemClock,
-      aside: (work: () => unknown) => work(),
+      withoutWorker: (work: () => unknown) => work(),
       store: { get: missing },
       archives: new Archives(),
-      statesAhead: new StatesAhead(systemClock),
+      statePrefetch: new StatePrefetch(systemClock),
       links: { get: (uid: string) => (uid === POD_UID ? link : undefined) },
       caches: { relistAgentFiles: async () => shown.push('all') },
       keys: { current: { id: 'k' }, byId: new Map([['k', Buffer.alloc(32, 1)]]) },

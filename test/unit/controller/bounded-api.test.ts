@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
-import { boundedApi } from '../../../controller/api/bounded-api.ts';
+import { boundedApi } from '../../../controller/runtime/bounded-api.ts';
 import type { KubeApi, ListOptions } from '../../../core/kube/types.ts';
 import { blobs } from '../../../core/resources/kinds.ts';
 import { NO_FAULTS } from '../../sim/api/faults.ts';

@@ -6,14 +6,14 @@ import { silentLogger } from '../../../core/system.ts';
 import { seededRandom } from '../../support/random.ts';
 import { settled, VirtualClock } from '../../support/virtual-clock.ts';
 
-const aside = <R>(work: () => Promise<R>) => work();
+const withoutWorker = <R>(work: () => Promise<R>) => work();
 const never = () => new Promise<never>(() => {});
 
 describe('a store that is waited for', () => {
   test('has until the deadline, also one that ignores that it is no longer waited for', async () => {
     const clock = new VirtualClock();
     const waits = boundedWait(
-      { effects: { clock, aside }, deadline: clock.now() + 1000, signal: new AbortController().signal },
+      { effects: { clock, withoutWorker }, deadline: clock.now() + 1000, signal: new AbortController().signal },
       never,
     );
     const outcome = waits.catch((error: { code: string }) => error.code);
@@ -25,7 +25,11 @@ describe('a store that is waited for', () => {
   });
   test('has its time also where the machine sleeps meanwhile', async () => {
     const clock = new VirtualClock();
-    const options = { effects: { clock, aside }, deadline: clock.now() + 1000, signal: new AbortController().signal };
+    const options = {
+      effects: { clock, withoutWorker },
+      deadline: clock.now() + 1000,
+      signal: new AbortController().signal,
+    };
     const outcome = boundedWait(options, never).catch((error: { code: string }) => error.code);
     clock.jump(3_600_000);
     await clock.advance(999);
@@ -38,7 +42,7 @@ describe('a store that is waited for', () => {
     const { signal } = new AbortController();
     let told: AbortSignal | undefined;
     const answer = await boundedWait(
-      { effects: { clock, aside }, deadline: clock.now() + 1000, signal },
+      { effects: { clock, withoutWorker }, deadline: clock.now() + 1000, signal },
       async (given) => {
         told = given;
         return 'stored';
@@ -57,7 +61,7 @@ describe('a store that is waited for', () => {
       workers: 1,
       process: async (key, signal) => {
         looked.push(key);
-        const effects = { clock, aside: queue.aside.bind(queue) };
+        const effects = { clock, withoutWorker: queue.withoutWorker.bind(queue) };
         if (key === 'slow') await boundedWait({ effects, deadline: clock.now() + 1000, signal }, never);
         return undefined;
       },
@@ -75,7 +79,7 @@ describe('a store that is waited for', () => {
     let needed = false;
     let told: AbortSignal | undefined;
     const options = {
-      effects: { clock, aside },
+      effects: { clock, withoutWorker },
       deadline: clock.now() + 60_000,
       signal: new AbortController().signal,
       unless: () => needed,
@@ -93,7 +97,11 @@ describe('a store that is waited for', () => {
   });
   test('gives back what it answers, and fails with what it fails with', async () => {
     const clock = new VirtualClock();
-    const options = { effects: { clock, aside }, deadline: clock.now() + 1000, signal: new AbortController().signal };
+    const options = {
+      effects: { clock, withoutWorker },
+      deadline: clock.now() + 1000,
+      signal: new AbortController().signal,
+    };
     assert.equal(await boundedWait(options, async () => 7), 7);
     await assert.rejects(
       boundedWait(options, async () => {
@@ -107,7 +115,7 @@ describe('a store that is waited for', () => {
     const clock = new VirtualClock();
     const stop = new AbortController();
     const outcome = boundedWait(
-      { effects: { clock, aside }, deadline: clock.now() + 1000, signal: stop.signal },
+      { effects: { clock, withoutWorker }, deadline: clock.now() + 1000, signal: stop.signal },
       never,
     ).catch((error: Error) => error.message);
     stop.abort(new Error('stopping'));

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import { culprit, currentTurn, failedAgain, isProgrammingError } from '../../../controller/decide/broken.ts';
-import type { Failing } from '../../../controller/world/world.ts';
+import type { Failing } from '../../../controller/observed/world.ts';
 import { ApiError, TransportError } from '../../../core/kube/errors.ts';
 import { events } from '../../../core/kube/resources.ts';
 import { type StoredTurn, turns } from '../../../core/resources/kinds.ts';

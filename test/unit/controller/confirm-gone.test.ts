@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import type { ReconcileContext } from '../../../controller/act/context.ts';
 import { perform } from '../../../controller/act/perform.ts';
-import type { CachedTurn } from '../../../controller/world/world.ts';
+import type { CachedTurn } from '../../../controller/observed/world.ts';
 import type { StoredPod } from '../../../core/kube/builtin.ts';
 import { ApiError, TransportError } from '../../../core/kube/errors.ts';
 import type { KubeObject, Resource } from '../../../core/kube/types.ts';

@@ -3,8 +3,8 @@ import { describe, test } from 'vitest';
 import type { ReconcileContext } from '../../../controller/act/context.ts';
 import { createPod } from '../../../controller/act/create-pod.ts';
 import { storeDelivery } from '../../../controller/act/store-delivery.ts';
+import type { CachedSession } from '../../../controller/observed/world.ts';
 import { effective, isProblem } from '../../../controller/settings/effective.ts';
-import type { CachedSession } from '../../../controller/world/world.ts';
 import { ApiError } from '../../../core/kube/errors.ts';
 import type { Reason } from '../../../core/resources/reasons.ts';
 import type { Leap } from '../../../core/runtime.ts';
@@ -39,7 +39,7 @@ function aContext(session: CachedSession, effects: object, world: Parameters<typ
     memory,
     signal: new AbortController().signal,
     world: aWorld({ session, ...world }),
-    effects: { clock, log: silentLogger, aside: (work: () => unknown) => work(), ...effects },
+    effects: { clock, log: silentLogger, withoutWorker: (work: () => unknown) => work(), ...effects },
   } as unknown as ReconcileContext;
   return { context, memory };
 }

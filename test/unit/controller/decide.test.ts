@@ -259,7 +259,7 @@ describe('turns that cannot run', () => {
     ['of a session without a command', { session: aSession({ spec: { agent: {} } }), turns: [aTurn()] }, 'InvalidSpec'],
     [
       'whose class has not come for ten minutes',
-      { class: undefined, turns: [aTurn({ age: 601 })], memory: { unsettledSince: NOW - 600_000 } },
+      { class: undefined, turns: [aTurn({ age: 601 })], memory: { cannotStartSince: NOW - 600_000 } },
       'ClassNotFound',
     ],
   ];
@@ -293,15 +293,15 @@ describe('turns that cannot run', () => {
     const phases = (change: Parameters<typeof aWorld>[0]) =>
       written(decide(aWorld({ ...world, turns, ...change })).actions).map(({ phase }) => phase);
     test(`a turn that has waited for long waits on while its class ${what} for a moment, and is not for ever held up by it`, () => {
-      const { wakeAt, actions } = decide(aWorld({ ...world, turns, memory: { unsettledSince: NOW - 60_000 } }));
+      const { wakeAt, actions } = decide(aWorld({ ...world, turns, memory: { cannotStartSince: NOW - 60_000 } }));
       assert.ok(!written(actions).some(({ phase }) => phase === 'Failed'));
       assert.equal(wakeAt, NOW + 540_000);
       assert.ok(!phases({}).includes('Failed'), 'nor where a new leader does not know since when');
-      assert.deepEqual(phases({ memory: { unsettledSince: NOW - 600_000 } }), ['Failed']);
+      assert.deepEqual(phases({ memory: { cannotStartSince: NOW - 600_000 } }), ['Failed']);
     });
     test(`a turn that is held does not fail while its class ${what}`, () => {
       const session = aSession({ spec: { suspend: true } });
-      assert.ok(!phases({ session, memory: { unsettledSince: NOW - 3_600_000 } }).includes('Failed'));
+      assert.ok(!phases({ session, memory: { cannotStartSince: NOW - 3_600_000 } }).includes('Failed'));
     });
   }
   test('an ownerless turn as old as its session is adopted', () => {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import { decide } from '../../../controller/decide/decide.ts';
+import type { CachedSession } from '../../../controller/observed/world.ts';
 import { retention } from '../../../controller/settings/retention.ts';
-import type { CachedSession } from '../../../controller/world/world.ts';
 import { aClass, aPod, aSession, aTurn, aWorld, NOW, RUNNING_STATUS } from '../../support/world.ts';
 
 const HOUR = 3_600_000;

@@ -3,9 +3,9 @@ import { describe, test } from 'vitest';
 import { slimTurn } from '../../../controller/caches/slim.ts';
 import { decide } from '../../../controller/decide/decide.ts';
 import { awaitsFirstTurn } from '../../../controller/decide/policies/turns.ts';
+import type { CachedTurn } from '../../../controller/observed/world.ts';
 import { noteworthy } from '../../../controller/status/events.ts';
 import { type Ending, ended } from '../../../controller/status/turn-status.ts';
-import type { CachedTurn } from '../../../controller/world/world.ts';
 import type { StoredTurn } from '../../../core/resources/kinds.ts';
 import { type Reason, reasons } from '../../../core/resources/reasons.ts';
 import {

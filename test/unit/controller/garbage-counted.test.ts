@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import type { GarbageTools } from '../../../controller/garbage/context.ts';
 import { sweepSession } from '../../../controller/garbage/sweep-session.ts';
-import type { CachedSession } from '../../../controller/world/world.ts';
+import type { CachedSession } from '../../../controller/observed/world.ts';
 import { silentLogger } from '../../../core/system.ts';
 import { cachesOf, startGarbage } from '../../support/garbage.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import type { CachedSession } from '../../../controller/world/world.ts';
+import type { CachedSession } from '../../../controller/observed/world.ts';
 import { cachesOf, startGarbage } from '../../support/garbage.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 import { aSession, aTurn } from '../../support/world.ts';

@@ -5,10 +5,10 @@ import { startTurn } from '../../../controller/act/start-turn.ts';
 import { storeDelivery } from '../../../controller/act/store-delivery.ts';
 import { bodyFacts } from '../../../controller/caches/slim.ts';
 import { decide } from '../../../controller/decide/decide.ts';
+import type { CachedTurn, World } from '../../../controller/observed/world.ts';
 import { grant } from '../../../controller/settings/granted.ts';
 import { awaiting, resumed } from '../../../controller/status/approval-status.ts';
 import { lostAttempt, queued, running } from '../../../controller/status/turn-status.ts';
-import type { CachedTurn, World } from '../../../controller/world/world.ts';
 import type { Granted, TurnApproval } from '../../../core/resources/turn.ts';
 import { silentLogger, systemClock } from '../../../core/system.ts';
 import {
@@ -234,7 +234,7 @@ for (const [change, sessionClass] of CHANGES) {
           effects: {
             clock: { ...systemClock, now: () => NOW },
             log: silentLogger,
-            aside: (work: () => unknown) => work(),
+            withoutWorker: (work: () => unknown) => work(),
             store: { put: () => Promise.reject(new Error('down')) },
           },
         } as unknown as ReconcileContext;

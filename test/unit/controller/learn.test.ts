@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
-import { changes, type Fact, learn } from '../../../controller/world/learn.ts';
+import { changes, type Fact, learn } from '../../../controller/observed/memory.ts';
 import {
   aMemory,
   aPod,
@@ -45,15 +45,15 @@ const rows: { title: string; before?: MemoryChange; fact: Fact; after: MemoryCha
   },
   {
     title: 'settings have been invalid since the first reconcile that found them so',
-    before: { unsettledSince: 5 },
+    before: { cannotStartSince: 5 },
     fact: { fact: 'SettingsChecked', canStart: false, at: 9 },
-    after: { unsettledSince: 5 },
+    after: { cannotStartSince: 5 },
   },
   {
     title: 'settings that work end that time',
-    before: { unsettledSince: 5 },
+    before: { cannotStartSince: 5 },
     fact: { fact: 'SettingsChecked', canStart: true, at: 9 },
-    after: { unsettledSince: undefined },
+    after: { cannotStartSince: undefined },
   },
   {
     title: 'a log that cannot be read again keeps the time of the first failure',

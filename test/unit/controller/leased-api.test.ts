@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { leasedApi, NotLeadingError, WRITE_DEADLINE_MS } from '../../../controller/api/leased-api.ts';
+import { leasedApi, NotLeadingError, WRITE_DEADLINE_MS } from '../../../controller/runtime/leased-api.ts';
 import type { KubeApi } from '../../../core/kube/types.ts';
 import { turns } from '../../../core/resources/kinds.ts';
 

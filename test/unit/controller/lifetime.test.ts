@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import { decide } from '../../../controller/decide/decide.ts';
-import type { World } from '../../../controller/world/world.ts';
+import type { World } from '../../../controller/observed/world.ts';
 import type { TurnStatus } from '../../../core/resources/turn.ts';
 import {
   aClass,

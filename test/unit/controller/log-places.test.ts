@@ -30,7 +30,7 @@ function reads(pods: number, nodeOf: (index: number) => string) {
         yield Buffer.from('what it printed\n');
       },
     };
-    const aside = async <R>(work: () => Promise<R>) => {
+    const withoutWorker = async <R>(work: () => Promise<R>) => {
       now.waiting += 1;
       try {
         return await work();
@@ -38,7 +38,7 @@ function reads(pods: number, nodeOf: (index: number) => string) {
         now.waiting -= 1;
       }
     };
-    const effects = { api, clock, log: silentLogger, logPlaces, aside, links: { open: () => ({ takeLog }) } };
+    const effects = { api, clock, log: silentLogger, logPlaces, withoutWorker, links: { open: () => ({ takeLog }) } };
     const world = aWorld({ session: aSession(), pod, turns: [], now: 0 });
     const context = { key: 'team/notes', memory: aMemory(), signal: NEVER, world, effects };
     return perform({ do: 'ReadLog', pod }, context as unknown as ReconcileContext);

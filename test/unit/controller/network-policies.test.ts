@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import { NetworkPolicies } from '../../../controller/network/policies.ts';
-import type { CachedSession } from '../../../controller/world/world.ts';
+import type { CachedSession } from '../../../controller/observed/world.ts';
 import type { NetworkPolicy, StoredPod } from '../../../core/kube/builtin.ts';
 import { ApiError } from '../../../core/kube/errors.ts';
 import { networkPolicies } from '../../../core/kube/resources.ts';

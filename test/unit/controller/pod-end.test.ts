@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
-import { podEnd, saysItsEnd } from '../../../controller/world/pod-end.ts';
-import { givenUpAt, isHopeless, podProblem, unreachableSince } from '../../../controller/world/pod-status.ts';
+import { podEnd, saysItsEnd } from '../../../controller/observed/pod-end.ts';
+import { givenUpAt, isHopeless, podProblem, unreachableSince } from '../../../controller/observed/pod-status.ts';
 import type { Condition, ContainerState, StoredPod } from '../../../core/kube/builtin.ts';
 import { aPod, NOW } from '../../support/world.ts';
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import { decide } from '../../../controller/decide/decide.ts';
+import type { LinkView } from '../../../controller/observed/link-view.ts';
 import { noteworthy } from '../../../controller/status/events.ts';
-import type { LinkView } from '../../../controller/world/link-view.ts';
 import type { Bound } from '../../../core/frames/messages.ts';
 import { PROTECTIONS, type Protection } from '../../../core/resources/sandbox.ts';
 import type { SessionStatus } from '../../../core/resources/session.ts';
@@ -109,15 +109,15 @@ describe('a class that requires protections', () => {
 
   test('fails no turn without an index before the leader has settled, as an earlier leader may give that index', () => {
     const change = { class: requiring('RunnerHardened') };
-    const { actions, status } = decide(world(OPEN, { ...change, settled: false }));
+    const { actions, status } = decide(world(OPEN, { ...change, leaderIsReady: false }));
     assert.deepEqual(actions, []);
     assert.equal(condition(status, 'Ready'), 'False/RunnerNotHardened');
     const turns = [aTurn({ name: 'first', status: { index: 3 } })];
-    for (const [settled, index] of [
+    for (const [readiness, index] of [
       [{}, 1],
-      [{ settled: false, turns }, 3],
+      [{ leaderIsReady: false, turns }, 3],
     ] as const) {
-      const [failed] = written(decide(world(OPEN, { ...change, ...settled })).actions);
+      const [failed] = written(decide(world(OPEN, { ...change, ...readiness })).actions);
       assert.deepEqual([failed?.phase, failed?.index], ['Failed', index]);
     }
   });

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import { decide } from '../../../controller/decide/decide.ts';
+import type { CachedSession } from '../../../controller/observed/world.ts';
 import { settingsDigest } from '../../../controller/settings/session-digest.ts';
 import { noteworthy } from '../../../controller/status/events.ts';
-import type { CachedSession } from '../../../controller/world/world.ts';
 import { turns as turnKind } from '../../../core/resources/kinds.ts';
 import type { SessionStatus } from '../../../core/resources/session.ts';
 import { QuietWorld } from '../../support/quiet-world.ts';

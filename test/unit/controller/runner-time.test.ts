@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
-import { inClusterTime } from '../../../controller/world/runner-time.ts';
+import { inClusterTime } from '../../../controller/observed/runner-time.ts';
 import { aTurn, NOW, runningTurn } from '../../support/world.ts';
 
 const at = (seconds: number) => new Date(NOW + seconds * 1000).toISOString();

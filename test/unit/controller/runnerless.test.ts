@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import { decide } from '../../../controller/decide/decide.ts';
+import type { Problem } from '../../../controller/observed/world.ts';
 import { sessionPod } from '../../../controller/pod/pod.ts';
 import { runnerlessPod } from '../../../controller/pod/runnerless-pod.ts';
 import { effective, isProblem } from '../../../controller/settings/effective.ts';
-import type { Problem } from '../../../controller/world/world.ts';
 import type { ContainerStatus, StoredPod } from '../../../core/kube/builtin.ts';
 import { redactionOf } from '../../../core/resources/redaction.ts';
 import { sessionClassSpec } from '../../../core/resources/sessionclass.ts';

@@ -3,7 +3,7 @@ import { describe, test } from 'vitest';
 import type { ReconcileContext } from '../../../controller/act/context.ts';
 import { perform } from '../../../controller/act/perform.ts';
 import { decide } from '../../../controller/decide/decide.ts';
-import type { CachedTurn } from '../../../controller/world/world.ts';
+import type { CachedTurn } from '../../../controller/observed/world.ts';
 import type { Pod } from '../../../core/kube/builtin.ts';
 import { ApiError } from '../../../core/kube/errors.ts';
 import { pods } from '../../../core/kube/resources.ts';

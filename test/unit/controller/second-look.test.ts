@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import type { ReconcileContext } from '../../../controller/act/context.ts';
 import { verifySuspension } from '../../../controller/act/suspension.ts';
-import type { CachedSession } from '../../../controller/world/world.ts';
+import type { CachedSession } from '../../../controller/observed/world.ts';
 import { sessions, turns } from '../../../core/resources/kinds.ts';
 import { silentLogger, systemClock } from '../../../core/system.ts';
 import { QuietWorld } from '../../support/quiet-world.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
-import { isOurs, isSessionPod, sessionNameOf } from '../../../controller/world/session-pods.ts';
+import { isOurs, isSessionPod, sessionNameOf } from '../../../controller/observed/session-pods.ts';
 import { aPod, aSession, RUNNING_STATUS, SESSION_UID as UID } from '../../support/world.ts';
 
 describe('a pod is Berth’s', () => {

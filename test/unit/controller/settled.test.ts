@@ -112,10 +112,10 @@ describe('while a request of the leader before may still take effect, a leader g
   for (const { what, action, world } of withheld) {
     test(what, () => {
       assert.ok(
-        does({ ...world, settled: true }).some((name) => name === action),
+        does({ ...world, leaderIsReady: true }).some((name) => name === action),
         'and does afterwards',
       );
-      assert.ok(!does({ ...world, settled: false }).some((name) => name === action));
+      assert.ok(!does({ ...world, leaderIsReady: false }).some((name) => name === action));
     });
   }
 });
@@ -123,5 +123,5 @@ describe('while a request of the leader before may still take effect, a leader g
 test('results of a runner are committed meanwhile', () => {
   const turn = runningTurn('a');
   const link = aLink({ delivery: { result: aResult(turn.metadata.uid) } });
-  assert.ok(does({ session, pod, link, turns: [turn], settled: false }).includes('Commit'));
+  assert.ok(does({ session, pod, link, turns: [turn], leaderIsReady: false }).includes('Commit'));
 });

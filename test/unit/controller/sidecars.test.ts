@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import { decide } from '../../../controller/decide/decide.ts';
 import { attachability } from '../../../controller/link/links.ts';
-import { podEnd } from '../../../controller/world/pod-end.ts';
-import { isOver, podProblem, startedContainer } from '../../../controller/world/pod-status.ts';
+import { podEnd } from '../../../controller/observed/pod-end.ts';
+import { isOver, podProblem, startedContainer } from '../../../controller/observed/pod-status.ts';
 import type { ContainerState, ContainerStatus, StoredPod } from '../../../core/kube/builtin.ts';
 import {
   aClass,

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import type { Effects } from '../../../controller/act/context.ts';
+import type { Installation } from '../../../controller/observed/world.ts';
 import { Reconciler } from '../../../controller/reconcile.ts';
-import type { Installation } from '../../../controller/world/world.ts';
 import { ServerClock } from '../../../core/kube/server-clock.ts';
 import { silentLogger } from '../../../core/system.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';

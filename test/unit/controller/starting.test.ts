@@ -3,9 +3,9 @@ import { describe, test } from 'vitest';
 import { decide } from '../../../controller/decide/decide.ts';
 import type { Draft } from '../../../controller/decide/draft.ts';
 import { boundBefore } from '../../../controller/decide/policies/starting.ts';
+import { boundPod } from '../../../controller/observed/bound-pod.ts';
+import type { CachedSession } from '../../../controller/observed/world.ts';
 import { queued } from '../../../controller/status/turn-status.ts';
-import { boundPod } from '../../../controller/world/bound-pod.ts';
-import type { CachedSession } from '../../../controller/world/world.ts';
 import type { StoredPod } from '../../../core/kube/builtin.ts';
 import {
   aLink,

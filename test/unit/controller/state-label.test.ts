@@ -34,7 +34,7 @@ async function committed(stateBytes: number, output: unknown) {
       store: { put: async (key: StoreKey) => puts.push(key) },
       links: { get: () => undefined },
       leader: { identity: 'ctl_1', epoch: () => 1 },
-      aside: (work: () => unknown) => work(),
+      withoutWorker: (work: () => unknown) => work(),
       clock: { ...systemClock, now: () => NOW },
       log: silentLogger,
     },

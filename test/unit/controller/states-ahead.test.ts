@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
-import { StatesAhead } from '../../../controller/act/states-ahead.ts';
+import { StatePrefetch } from '../../../controller/act/state-prefetch.ts';
 import { sessions } from '../../../core/resources/kinds.ts';
 import type { StateRef } from '../../../core/resources/schema.ts';
 import { QuietWorld } from '../../support/quiet-world.ts';
@@ -18,7 +18,7 @@ const aState = (seq: number, bytes = MiB): StateRef => ({
 
 describe('a state that is read ahead', () => {
   test('is had once, by its session and for this state alone', async () => {
-    const ahead = new StatesAhead(new VirtualClock());
+    const ahead = new StatePrefetch(new VirtualClock());
     ahead.begin('s', aState(1), async () => Buffer.from('sealed'));
     assert.equal(ahead.take('s', aState(2)), undefined);
     assert.equal(ahead.take('other', aState(1)), undefined);
@@ -27,7 +27,7 @@ describe('a state that is read ahead', () => {
   });
 
   test('is read once, however often it is begun', () => {
-    const ahead = new StatesAhead(new VirtualClock());
+    const ahead = new StatePrefetch(new VirtualClock());
     let reads = 0;
     const read = async () => Buffer.alloc(++reads);
     for (let i = 0; i < 3; i++) ahead.begin('s', aState(1), read);
@@ -35,7 +35,7 @@ describe('a state that is read ahead', () => {
   });
 
   test('that cannot be read fails where it is taken, and nowhere else', async () => {
-    const ahead = new StatesAhead(new VirtualClock());
+    const ahead = new StatePrefetch(new VirtualClock());
     ahead.begin('s', aState(1), () => Promise.reject(new Error('gone')));
     await new Promise((resolve) => setImmediate(resolve));
     await assert.rejects(async () => ahead.take('s', aState(1)), /gone/);
@@ -43,7 +43,7 @@ describe('a state that is read ahead', () => {
 
   test('is left out where 32 MiB are held, until some are taken or were held for 30 s', async () => {
     const clock = new VirtualClock();
-    const ahead = new StatesAhead(clock);
+    const ahead = new StatePrefetch(clock);
     const read = async () => Buffer.alloc(0);
     ahead.begin('a', aState(1, 20 * MiB), read);
     ahead.begin('b', aState(1, 20 * MiB), read);

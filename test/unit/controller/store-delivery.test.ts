@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import type { ReconcileContext } from '../../../controller/act/context.ts';
 import { type Deliverable, storeDelivery } from '../../../controller/act/store-delivery.ts';
-import { emptyMemory } from '../../../controller/world/learn.ts';
+import { emptyMemory } from '../../../controller/observed/memory.ts';
 import { digestOf, packContents } from '../../../core/artifacts/packed.ts';
 import type { Artifacts, FrameOf } from '../../../core/frames/messages.ts';
 import { StoreFullError, type StoreKey } from '../../../core/store/store.ts';
@@ -26,7 +26,7 @@ test('a state for which the store has no room is told as a full store where it i
     throw new StoreFullError(7, 'team', { bytes: 9, share: 10 });
   };
   const reasonOf = async (world: ReconcileContext['world']) => {
-    const effects = { store: { put }, clock: systemClock, aside: (work: () => unknown) => work() };
+    const effects = { store: { put }, clock: systemClock, withoutWorker: (work: () => unknown) => work() };
     const context = { world, memory: emptyMemory(), effects, signal: new AbortController().signal };
     const state = { seq: 3, kind: 'state', message: { digest }, binary: Buffer.alloc(20_000) };
     const delivery = { result: { seq: 4, message: { state: { digest } } }, state } as unknown as Deliverable;
@@ -68,7 +68,7 @@ describe('what the store has not taken is named nowhere', () => {
       taken.push(`${key.sessionUID}/${key.incarnation}/${key.seq}`);
       return 1;
     };
-    const effects = { store: { put }, clock: systemClock, aside: (work: () => unknown) => work() };
+    const effects = { store: { put }, clock: systemClock, withoutWorker: (work: () => unknown) => work() };
     // The time for storing is over: what fails is given up.
     const memory = aMemory({ commitProblem: { reason: 'StateNotStored', message: 'no', since: 0 } });
     const context = { world: aWorld(), memory, effects, signal: new AbortController().signal };
@@ -98,7 +98,7 @@ describe('what the store has not taken is named nowhere', () => {
 test('what a turn has stored besides its state is remembered, and what it was refused counts too', async () => {
   const output = 'x'.repeat(20_000);
   const remembered = async (put: (key: StoreKey, data: Buffer) => Promise<number>) => {
-    const effects = { store: { put }, clock: systemClock, aside: (work: () => unknown) => work() };
+    const effects = { store: { put }, clock: systemClock, withoutWorker: (work: () => unknown) => work() };
     const context = { world: aWorld(), memory: emptyMemory(), effects, signal: new AbortController().signal };
     const digest = 'd'.repeat(64);
     const state = { seq: 3, kind: 'state', message: { digest }, binary: Buffer.alloc(20_000) };
@@ -120,7 +120,7 @@ describe('the artifacts of a result', () => {
   const store = () => {
     const puts: [StoreKey, Buffer][] = [];
     const put = async (key: StoreKey, data: Buffer) => void puts.push([key, data]);
-    const effects = { store: { put }, clock: systemClock, aside: (work: () => unknown) => work() };
+    const effects = { store: { put }, clock: systemClock, withoutWorker: (work: () => unknown) => work() };
     const context = { world: aWorld(), memory: emptyMemory(), effects, signal: new AbortController().signal };
     return { puts, context: context as unknown as ReconcileContext };
   };

@@ -6,7 +6,7 @@ import {
   suspensionStep,
   TRANSITIONS,
 } from '../../../controller/decide/suspension-step.ts';
-import { changes, type Fact } from '../../../controller/world/learn.ts';
+import { changes, type Fact } from '../../../controller/observed/memory.ts';
 import { aClass, aLink, aMemory, aSession, NOW, POD_UID, RUNNING_STATUS } from '../../support/world.ts';
 
 type World = SuspensionFacts['world'];

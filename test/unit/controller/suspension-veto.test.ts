@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import type { SuspensionReason } from '../../../controller/decide/actions.ts';
 import { type Recheck, suspensionVeto } from '../../../controller/decide/suspension-veto.ts';
-import type { CachedApproval } from '../../../controller/world/world.ts';
+import type { CachedApproval } from '../../../controller/observed/world.ts';
 import { aClass, aSession, aTurn, NOW, RUNNING_STATUS } from '../../support/world.ts';
 
 const ASKED = NOW - 5_000;

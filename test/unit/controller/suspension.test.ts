@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import { decide } from '../../../controller/decide/decide.ts';
+import type { CachedTurn, World } from '../../../controller/observed/world.ts';
 import { noteworthy } from '../../../controller/status/events.ts';
 import { ended } from '../../../controller/status/turn-status.ts';
-import type { CachedTurn, World } from '../../../controller/world/world.ts';
 import type { SessionStatus } from '../../../core/resources/session.ts';
 import type { TurnStatus } from '../../../core/resources/turn.ts';
 import {

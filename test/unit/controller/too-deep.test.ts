@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { bodyFacts, slimApproval, slimTurn } from '../../../controller/caches/slim.ts';
 import { turnFacts } from '../../../controller/garbage/facts.ts';
-import { counts } from '../../../controller/world/approvals.ts';
+import { counts } from '../../../controller/observed/approvals.ts';
 import { tooDeepAt } from '../../../core/depth.ts';
 import { type StoredApproval, type StoredTurn, sessions, turns } from '../../../core/resources/kinds.ts';
 import { firstTurnName } from '../../../core/resources/names.ts';

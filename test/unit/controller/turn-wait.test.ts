@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import { decide } from '../../../controller/decide/decide.ts';
-import type { CachedTurn, Waiting } from '../../../controller/world/world.ts';
+import type { CachedTurn, Waiting } from '../../../controller/observed/world.ts';
 import { ApiError } from '../../../core/kube/errors.ts';
 import { sessions, type Turn, turns as turnKind } from '../../../core/resources/kinds.ts';
 import { type Reason, reasons } from '../../../core/resources/reasons.ts';
@@ -172,7 +172,7 @@ describe('a turn that waits tells the reason of its session', () => {
   });
 
   test('but a leader that has not settled gives no index, and tells nothing of a group', () => {
-    const world = { session, pod: container(NO_SECRET), link: opening, settled: false };
+    const world = { session, pod: container(NO_SECRET), link: opening, leaderIsReady: false };
     assert.deepEqual(does({ ...world, turns: [aTurn()] }), []);
     const indexed = aTurn({ status: { index: 1, phase: 'Queued', conditions: [queuedAs('Queued')] } });
     assert.deepEqual(does({ ...world, turns: [indexed] }), ['ShowWait']);

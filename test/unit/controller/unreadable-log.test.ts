@@ -49,7 +49,7 @@ function reading(answer: { text?: string; error?: Error }) {
       clock,
       log: silentLogger,
       logPlaces: new LogPlaces(),
-      aside: <R>(work: () => Promise<R>) => work(),
+      withoutWorker: <R>(work: () => Promise<R>) => work(),
       leader: { identity: 'ctl_1', epoch: () => 1 },
       links: { get: () => undefined, open: () => ({ takeLog: (log: Buffer) => taken.push(log.toString()) }) },
     },

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { urgentKeys } from '../../../controller/world/urgency.ts';
+import { urgentKeys } from '../../../controller/observed/urgency.ts';
 import { poolPodName } from '../../../core/resources/names.ts';
 import { aPod, aTurn, SESSION_UID } from '../../support/world.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
-import { isWaitedFor } from '../../../controller/world/urgency.ts';
-import type { CachedSession, CachedTurn } from '../../../controller/world/world.ts';
+import { isWaitedFor } from '../../../controller/observed/urgency.ts';
+import type { CachedSession, CachedTurn } from '../../../controller/observed/world.ts';
 import { aSession, aTurn, RUNNING_STATUS, runningTurn } from '../../support/world.ts';
 
 const READY = aSession({ status: RUNNING_STATUS });

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import { decide } from '../../../controller/decide/decide.ts';
+import type { GroupView } from '../../../controller/observed/capacity-view.ts';
+import type { Waiting } from '../../../controller/observed/world.ts';
 import { noteworthy } from '../../../controller/status/events.ts';
-import type { GroupView } from '../../../controller/world/capacity-view.ts';
-import type { Waiting } from '../../../controller/world/world.ts';
 import type { SessionStatus } from '../../../core/resources/session.ts';
 import {
   aClass,

@@ -148,7 +148,7 @@ describe('work queue', () => {
     const { seen, process, finish } = gate();
     const slow = Promise.withResolvers<void>();
     const { clock, queue } = queueOf(async (key) => {
-      if (key.startsWith('slow')) await queue.aside(() => slow.promise);
+      if (key.startsWith('slow')) await queue.withoutWorker(() => slow.promise);
       return process(key);
     });
     queue.start();

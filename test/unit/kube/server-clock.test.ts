@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { describe, test } from 'vitest';
-import { movedByLeaps } from '../../../controller/world/leaps.ts';
+import { movedByLeaps } from '../../../controller/observed/clock-jumps.ts';
 import { ServerClock } from '../../../core/kube/server-clock.ts';
 import { silentLogger } from '../../../core/system.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';

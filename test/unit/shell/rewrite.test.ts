@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { describe, test } from 'vitest';
-import { isSettled } from '../../../runner/shell/bash.ts';
+import { isPlainEnvironment } from '../../../runner/shell/bash.ts';
 import { rewriteBackground } from '../../../runner/shell/rewrite.ts';
 import { corpus } from '../../integration/shell/corpus.ts';
 
@@ -132,9 +132,9 @@ describe('the rewrite of background lists', () => {
   });
 
   test('an environment that defines functions or options beforehand keeps every text verbatim', () => {
-    assert.ok(isSettled({ PATH: '/bin', BASHED: '1', FOO: '' }));
+    assert.ok(isPlainEnvironment({ PATH: '/bin', BASHED: '1', FOO: '' }));
     for (const name of ['BASH_ENV', 'BASH_FUNC_ls%%', 'SHELLOPTS', 'BASHOPTS', 'POSIXLY_CORRECT', 'BASH_COMPAT']) {
-      assert.ok(!isSettled({ PATH: '/bin', [name]: 'x' }), name);
+      assert.ok(!isPlainEnvironment({ PATH: '/bin', [name]: 'x' }), name);
     }
   });
 });

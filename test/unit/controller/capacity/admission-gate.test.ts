@@ -20,8 +20,8 @@ function setUp(afterMs: number) {
   const clock = new VirtualClock();
   const stop = new AbortController();
   const state = {
-    settled: false,
-    /** Sessions are reconciled, also again once the leader has settled. */
+    ready: false,
+    /** Sessions are reconciled, also again once the leader has ready. */
     isLookedAt: false,
     tooLarge: [] as string[],
     open: false,
@@ -54,8 +54,8 @@ function setUp(afterMs: number) {
     inGroups: () => state.groups,
     requeue: (key) => state.looks.push(key),
     reserve: (key, ms) => state.kept.push([key, ms]),
-    settled: () => {
-      state.settled = true;
+    ready: () => {
+      state.ready = true;
       if (state.isLookedAt) looked();
     },
     open: () => {
@@ -73,18 +73,18 @@ function setUp(afterMs: number) {
 
 describe('a leader admits sessions', () => {
   test('at once when the earlier leader released the lease', () => {
-    const { settled, open } = setUp(0).state;
-    assert.deepEqual([settled, open], [true, true]);
+    const { ready, open } = setUp(0).state;
+    assert.deepEqual([ready, open], [true, true]);
   });
   test('after a take-over only when the earlier leader’s last request is dead, and its effect was read', async () => {
     const { clock, state, looked, written } = setUp(5_000);
     looked();
     written();
     await clock.advance(4_999);
-    assert.deepEqual([state.settled, state.open, state.reads], [false, false, 0]);
+    assert.deepEqual([state.ready, state.open, state.reads], [false, false, 0]);
     state.unreadable = true;
     await clock.advance(10_000);
-    assert.deepEqual([state.settled, state.open], [false, false]);
+    assert.deepEqual([state.ready, state.open], [false, false]);
     state.unreadable = false;
     await clock.advance(1_000);
     assert.equal(state.open, true);
@@ -93,7 +93,7 @@ describe('a leader admits sessions', () => {
     const { clock, state, looked, written } = setUp(5_000);
     looked();
     await clock.advance(6_000);
-    assert.deepEqual([state.settled, state.open], [true, false]);
+    assert.deepEqual([state.ready, state.open], [true, false]);
     assert.ok(state.looks.includes('team/waits') && !state.looks.includes('team/idle'));
     written();
     await clock.advance(1_000);
@@ -125,7 +125,7 @@ describe('a leader admits sessions', () => {
     written();
     state.isLookedAt = false;
     await clock.advance(6_000);
-    assert.deepEqual([state.settled, state.open], [true, false]);
+    assert.deepEqual([state.ready, state.open], [true, false]);
     looked();
     await clock.advance(1_000);
     assert.equal(state.open, true);

@@ -4,7 +4,7 @@ import { describe, test } from 'vitest';
 import type { ReconcileContext } from '../../../../controller/act/context.ts';
 import { ownIncarnation, withSlotHeld } from '../../../../controller/act/own.ts';
 import { Ledger } from '../../../../controller/capacity/ledger.ts';
-import type { Applicant } from '../../../../controller/world/capacity-view.ts';
+import type { Applicant } from '../../../../controller/observed/capacity-view.ts';
 import { ApiError, TransportError } from '../../../../core/kube/errors.ts';
 import { ownedBy } from '../../../../core/resources/kinds.ts';
 import { poolPodName } from '../../../../core/resources/names.ts';
@@ -115,7 +115,7 @@ describe('a slot', () => {
     assert.equal(ledger.reserve(applicant, name), true);
     ledger.wait(applicant);
     told.length = 0;
-    ledger.settle('a', name);
+    ledger.confirm('a', name);
     assert.deepEqual([told, available(ledger, applicant)], [['a/1'], true], 'refused');
     ledger.podChanged(
       { ...pod, metadata: { ...pod.metadata, labels: { ...unclaimed, 'berth.dev/session-uid': 'other' } } },
@@ -142,7 +142,7 @@ describe('a slot', () => {
     assert.equal(available(ledger, anApplicant('a/2')), true);
     see.admitted('b/1', 'pod-b');
     ledger.wait(anApplicant('a/2'));
-    ledger.settle('a', 'pod-1');
+    ledger.confirm('a', 'pod-1');
     see.deleted('a/1');
     assert.equal(available(ledger, anApplicant('a/2')), false, 'the pod is still there');
     told.length = 0;
@@ -174,7 +174,7 @@ describe('a slot', () => {
     assert.equal(ledger.reserve(anApplicant('a/2'), 'pod-2'), true);
     const context = { effects: { ledger }, world, key: 'a/1' } as unknown as ReconcileContext;
     await withSlotHeld(context, 'pod-1', () => assert.fail('it is made'));
-    ledger.settle('a', 'pod-2');
+    ledger.confirm('a', 'pod-2');
     assert.equal(available(ledger, anApplicant('a/3')), true);
   });
   test('that is released after a conflict on its session is free for the next in the queue only', async () => {
@@ -254,7 +254,7 @@ describe('a slot', () => {
     const { ledger, caches, clock, told } = setUp({ max: 1 });
     ledger.reserve(anApplicant('a/1'), 'pod-1');
     ledger.wait(anApplicant('a/2'));
-    ledger.settleLater('a', 'pod-1');
+    ledger.confirmLater('a', 'pod-1');
     assert.equal(ledger.reserve(anApplicant('a/1'), 'pod-1'), true, 'it is its own');
     caches.staleMs = 4_000;
     await clock.advance(7_000);
@@ -433,7 +433,7 @@ describe('a waiting session', () => {
       ledger.sessionChanged(`a/${name}`);
     }
     ledger.groups.reserve('a/1');
-    ledger.settleTurnLater('a/1');
+    ledger.confirmTurnLater('a/1');
     ledger.groups.leave('a/1');
     assert.equal(ledger.groups.view('a/2', 0).free, false);
     await clock.advance(7_000);
@@ -525,11 +525,11 @@ test('no limit is ever exceeded in any order of events, and the counts equal tho
           one.admitted = true;
           see.admitted(key, pod, applicant.class);
           one.promised = false;
-          ledger.settle(namespace, pod);
+          ledger.confirm(namespace, pod);
         }
         if (what === 'lose' && one.promised) {
           one.promised = false;
-          ledger.settle(namespace, pod);
+          ledger.confirm(namespace, pod);
         }
         if (what === 'pod' && one.admitted) {
           one.exists = true;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import { membershipOf } from '../../../../controller/capacity/membership.ts';
-import type { CachedSession, CachedTurn } from '../../../../controller/world/world.ts';
+import type { CachedSession, CachedTurn } from '../../../../controller/observed/world.ts';
 import type { TurnStatus } from '../../../../core/resources/turn.ts';
 import { aSession, aTurn } from '../../../support/world.ts';
 

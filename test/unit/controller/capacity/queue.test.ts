@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { describe, test } from 'vitest';
 import { Queue } from '../../../../controller/capacity/queue.ts';
-import type { Applicant } from '../../../../controller/world/capacity-view.ts';
+import type { Applicant } from '../../../../controller/observed/capacity-view.ts';
 import { anApplicant } from '../../../support/applicant.ts';
 
 function lineOf(...applicants: Applicant[]): Queue {

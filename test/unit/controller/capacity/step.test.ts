@@ -60,7 +60,7 @@ function recorded(maxRunning: number) {
     },
     store: { shortOf: () => undefined },
     links: { get: () => undefined, closeOthers: () => {} },
-    leader: { hasSettled: () => true, epoch: () => 1, identity: 'a' },
+    leader: { isReady: () => true, epoch: () => 1, identity: 'a' },
     log: silentLogger,
     notify: () => {},
     ...writesOver({ replace: async () => session }),

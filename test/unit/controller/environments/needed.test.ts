@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import { Environments, type EnvironmentsOptions } from '../../../../controller/environments/environments.ts';
-import type { CachedSession, CachedTurn } from '../../../../controller/world/world.ts';
+import type { CachedSession, CachedTurn } from '../../../../controller/observed/world.ts';
 import type { Session, StoredEnvironment } from '../../../../core/resources/kinds.ts';
 import { silentLogger, systemRandom } from '../../../../core/system.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';

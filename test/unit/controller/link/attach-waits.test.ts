@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import { AttachLimit, type PendingAttach } from '../../../../controller/link/attach-limit.ts';
-import type { LinkView } from '../../../../controller/world/link-view.ts';
+import type { LinkView } from '../../../../controller/observed/link-view.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 import { bound, setUp, TURN } from './support.ts';
 

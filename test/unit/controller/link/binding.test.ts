@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import type { LinkView } from '../../../../controller/world/link-view.ts';
+import type { LinkView } from '../../../../controller/observed/link-view.ts';
 import { PodRunner } from '../../../support/pod-runner.ts';
 import { seededRandom } from '../../../support/random.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';

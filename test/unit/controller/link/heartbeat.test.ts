@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import { Heartbeat, type Silence } from '../../../../controller/link/heartbeat.ts';
-import type { Figures } from '../../../../controller/world/link-view.ts';
+import type { Figures } from '../../../../controller/observed/link-view.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 
 function setUp() {

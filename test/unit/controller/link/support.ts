@@ -3,7 +3,7 @@ import { AttachLimit } from '../../../../controller/link/attach-limit.ts';
 import { Link } from '../../../../controller/link/link.ts';
 import type { LinkOptions } from '../../../../controller/link/options.ts';
 import { Silences } from '../../../../controller/link/silences.ts';
-import type { LinkView } from '../../../../controller/world/link-view.ts';
+import type { LinkView } from '../../../../controller/observed/link-view.ts';
 import { type Channel, frameText, readyText } from '../../../../core/frames/encode.ts';
 import { PROTOCOL_VERSION } from '../../../../core/frames/messages.ts';
 import { frameKeys } from '../../../../core/frames/seal.ts';

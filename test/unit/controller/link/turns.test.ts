@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import type { LinkView } from '../../../../controller/world/link-view.ts';
+import type { LinkView } from '../../../../controller/observed/link-view.ts';
 import { bound, setUp, TURN } from './support.ts';
 
 test('a turn goes down and its result comes up', async () => {

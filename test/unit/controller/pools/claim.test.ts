@@ -3,8 +3,8 @@ import { describe, test } from 'vitest';
 import { claimPod } from '../../../../controller/act/claim-pod.ts';
 import type { ReconcileContext } from '../../../../controller/act/context.ts';
 import { decide } from '../../../../controller/decide/decide.ts';
+import type { CachedTurn, Problem } from '../../../../controller/observed/world.ts';
 import type { EventFacts } from '../../../../controller/status/events.ts';
-import type { CachedTurn, Problem } from '../../../../controller/world/world.ts';
 import type { StoredPod } from '../../../../core/kube/builtin.ts';
 import { ApiError } from '../../../../core/kube/errors.ts';
 import { silentLogger } from '../../../../core/system.ts';
@@ -75,7 +75,7 @@ describe('a session with a pool', () => {
   });
   test('claims the pod that its status names, once no earlier leader can claim it', () => {
     assert.deepEqual(does({ session, unclaimed: aWarmPod() }), ['ClaimPod']);
-    assert.deepEqual(does({ session, unclaimed: aWarmPod(), settled: false }), []);
+    assert.deepEqual(does({ session, unclaimed: aWarmPod(), leaderIsReady: false }), []);
     assert.deepEqual(does({ session }), ['ClaimPod'], 'a pod that the cache does not show is looked up');
   });
   test('that has lost the pod starts with one of its own at once, deletes nothing and counts no attempt', () => {

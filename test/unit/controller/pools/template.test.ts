@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
+import type { CachedSession } from '../../../../controller/observed/world.ts';
 import { templateHash } from '../../../../controller/pod/pod.ts';
 import { poolTemplate } from '../../../../controller/pools/template.ts';
 import { effective, isProblem } from '../../../../controller/settings/effective.ts';
-import type { CachedSession } from '../../../../controller/world/world.ts';
 import type { StoredSessionClass } from '../../../../core/resources/kinds.ts';
 import { aClass, aSession, aWorld } from '../../../support/world.ts';
 

@@ -8,7 +8,7 @@ const MAX_BYTES = 32 * 1024 * 1024;
 const KEPT_MS = 30_000;
 
 /** Sealed states that are read while their sessions get a pod, so that the runner need not wait for them once it is there. */
-export class StatesAhead {
+export class StatePrefetch {
   readonly #clock: Pick<Clock, 'setTimer'>;
   readonly #held = new Map<string, { sealed: Promise<Buffer>; bytes: number; cancel: () => void }>();
   #bytes = 0;

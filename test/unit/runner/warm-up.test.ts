@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
-import { LIMIT_MS, QUIET_MS, Rehearsal } from '../../../runner/rehearsal/rehearsal.ts';
+import { LIMIT_MS, QUIET_MS, WarmUp } from '../../../runner/warm-up/warm-up.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
 
-/** A rehearsal that ends when it is told to by `settle` or `fail`, and records its signal, of a runner that has had input. */
-function rehearsal({ hasInput = true } = {}) {
+/** A warm-up that ends when it is told to by `settle` or `fail`, and records its signal, of a runner that has had input. */
+function warmUp({ hasInput = true } = {}) {
   const clock = new VirtualClock();
   const begun: { signal: AbortSignal; settle: () => void; fail: (error: Error) => void }[] = [];
-  const it = new Rehearsal(
+  const it = new WarmUp(
     clock,
     (signal) => new Promise((settle, fail) => begun.push({ signal, settle: () => settle(), fail })),
   );
@@ -20,9 +20,9 @@ async function isResolved(promise: Promise<void>): Promise<boolean> {
   return Promise.race([promise.then(() => true), new Promise<false>((resolve) => setImmediate(resolve, false))]);
 }
 
-describe('a rehearsal', () => {
+describe('a warm-up', () => {
   test('begins once nothing has come for a while after input, and only once', async () => {
-    const { clock, begun, it } = rehearsal();
+    const { clock, begun, it } = warmUp();
     for (let i = 0; i < 3; i++) {
       await clock.advance(QUIET_MS - 1);
       it.heard();
@@ -39,7 +39,7 @@ describe('a rehearsal', () => {
   });
 
   test('never begins before the runner has had input, however late that comes', async () => {
-    const { clock, begun, it } = rehearsal({ hasInput: false });
+    const { clock, begun, it } = warmUp({ hasInput: false });
     await clock.advance(10 * QUIET_MS);
     assert.deepEqual([begun.length, clock.pending], [0, 0]);
     it.heard();
@@ -50,7 +50,7 @@ describe('a rehearsal', () => {
   });
 
   test('never begins once the runner is bound', async () => {
-    const { clock, begun, it } = rehearsal();
+    const { clock, begun, it } = warmUp();
     await clock.advance(QUIET_MS - 1);
     await it.end();
     it.heard();
@@ -59,7 +59,7 @@ describe('a rehearsal', () => {
   });
 
   test('is aborted by the bind, and over when nothing of it is left', async () => {
-    const { clock, begun, it } = rehearsal();
+    const { clock, begun, it } = warmUp();
     await clock.advance(QUIET_MS);
     const over = it.end();
     assert.equal(begun[0]?.signal.aborted, true);
@@ -69,14 +69,14 @@ describe('a rehearsal', () => {
   });
 
   test('that fails is over', async () => {
-    const { clock, begun, it } = rehearsal();
+    const { clock, begun, it } = warmUp();
     await clock.advance(QUIET_MS);
     begun[0]?.fail(new Error('no space left'));
     assert.equal(await isResolved(it.end()), true);
   });
 
   test('that hangs is aborted', async () => {
-    const { clock, begun } = rehearsal();
+    const { clock, begun } = warmUp();
     await clock.advance(QUIET_MS + LIMIT_MS - 1);
     assert.equal(begun[0]?.signal.aborted, false);
     await clock.advance(1);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
-import { sessionProgress, turnProgress } from '../../../cli/goal.ts';
+import { sessionProgress, turnProgress } from '../../../cli/wait-target.ts';
 import type { StoredSession } from '../../../core/resources/kinds.ts';
 import type { SessionClassSpec } from '../../../core/resources/sessionclass.ts';
 

@@ -5,9 +5,9 @@ import { afterAll, beforeAll, describe, test } from 'vitest';
 import { ContainedRunner, noContainer, stagedCommand, stageImage } from '../../support/contained-runner.ts';
 import { eventually } from '../../support/eventually.ts';
 import { exists } from '../../support/processes.ts';
-import { rehearsed } from '../../support/rehearsed.ts';
 import { skipIf } from '../../support/requires.ts';
 import { noKeeper, RunnerHarness } from '../../support/runner-harness.ts';
+import { warmedUp } from '../../support/warmed-up.ts';
 
 /** Everything that an agent can see of its runner and of what was there before it, with a state and a log of its own. */
 const LOOK = `
@@ -45,8 +45,8 @@ async function firstTurn(runner: RunnerHarness) {
 
 describe('a runner that waits for its session', skipIf(noKeeper), () => {
   let image = '';
-  /** Replaces the program of the rehearsal. It can write to the image. */
-  const rehearses = (script: string) => {
+  /** Replaces the program of the warm-up. It can write to the image. */
+  const warmsUp = (script: string) => {
     writeFileSync(join(image, 'bin/berth-agent'), `#!/bin/bash\n${script}\n`);
     chmodSync(join(image, 'bin/berth-agent'), 0o755);
   };
@@ -56,7 +56,7 @@ describe('a runner that waits for its session', skipIf(noKeeper), () => {
   });
   afterAll(() => rmSync(image, { recursive: true, force: true }));
 
-  test('rehearses, and leaves no process, no file and no output', async () => {
+  test('warms up, and leaves no process, no file and no output', async () => {
     await using runner = start();
     // A request for `ready` is two lines, and each is answered.
     const asked = async (answers: number) => {
@@ -65,21 +65,21 @@ describe('a runner that waits for its session', skipIf(noKeeper), () => {
       return runner.stdout;
     };
     const said = await asked(2);
-    await rehearsed(runner);
-    await eventually(() => childrenOf(runner.pid).length === 0, { what: 'no process of the rehearsal' });
+    await warmedUp(runner);
+    await eventually(() => childrenOf(runner.pid).length === 0, { what: 'no process of the warm-up' });
     assert.deepEqual(files(runner), FOLDERS);
     assert.equal(await asked(4), said + said, 'the same two frames, and nothing between them');
     assert.deepEqual([runner.readies[3]?.session, runner.stderr], [undefined, '']);
   });
 
-  test('runs its first turn as one that has not rehearsed', async () => {
+  test('runs its first turn as one that has not warmed up', async () => {
     const options = { ...LOOKING, env: { BERTH_LOCAL_MEMORY: '2000000000' } };
     await using fresh = start(options);
     await fresh.ready();
     const expected = await firstTurn(fresh);
     await using runner = start(options);
     await runner.ready();
-    await rehearsed(runner);
+    await warmedUp(runner);
     const { peakMemoryBytes = 0, ...turn } = await firstTurn(runner);
     const { peakMemoryBytes: peak = 0, ...others } = expected;
     assert.match(turn.result.output, /^children: 1\n/);
@@ -88,13 +88,13 @@ describe('a runner that waits for its session', skipIf(noKeeper), () => {
     assert.ok(peakMemoryBytes < 30e6 && peak < 30e6, `${peakMemoryBytes} and ${peak} bytes`);
   });
 
-  test('rehearses as PID 1 of a container, too', skipIf(noContainer), async () => {
+  test('warms up as PID 1 of a container, too', skipIf(noContainer), async () => {
     const own = await stageImage();
     try {
       await using runner = new ContainedRunner(own, LOOKING);
       await runner.ready();
-      await rehearsed(runner);
-      await eventually(() => runner.others().length === 0, { what: 'no process of the rehearsal' });
+      await warmedUp(runner);
+      await eventually(() => runner.others().length === 0, { what: 'no process of the warm-up' });
       const { result, stderr } = await firstTurn(runner);
       assert.deepEqual([result.outcome, stderr], ['Succeeded', 'some log\n']);
     } finally {
@@ -102,29 +102,29 @@ describe('a runner that waits for its session', skipIf(noKeeper), () => {
     }
   });
 
-  test('is not harmed by a rehearsal that fails and leaves what it can', async () => {
-    rehearses(`echo words; echo more >&2; touch left "$HOME/left" "$BERTH_STATE_DIR/left"
+  test('is not harmed by a warm-up that fails and leaves what it can', async () => {
+    warmsUp(`echo words; echo more >&2; touch left "$HOME/left" "$BERTH_STATE_DIR/left"
       setsid sleep 1000 & echo $! > '${image}/pid'; exit 3`);
     await using runner = start();
     await runner.ready();
-    await rehearsed(runner);
+    await warmedUp(runner);
     assert.equal(exists(Number(readFileSync(join(image, 'pid'), 'utf8'))), false);
     assert.deepEqual([files(runner), runner.stderr], [FOLDERS, '']);
     runner.bind();
     assert.equal((await runner.runTurn()).error?.code, 'MissingEnvelope');
   });
 
-  /** Waits until the rehearsal of the runner hangs, and returns the pid of its program. */
+  /** Waits until the warm-up of the runner hangs, and returns the pid of its program. */
   async function hanging(runner: RunnerHarness): Promise<number> {
     await runner.ready();
-    return eventually(() => Number(readFileSync(join(image, 'pid'), 'utf8')), { what: 'the program of the rehearsal' });
+    return eventually(() => Number(readFileSync(join(image, 'pid'), 'utf8')), { what: 'the program of the warm-up' });
   }
   const hang = (script: string) => {
     rmSync(join(image, 'pid'), { force: true });
-    rehearses(`echo $$ > '${image}/pid'; ${script}`);
+    warmsUp(`echo $$ > '${image}/pid'; ${script}`);
   };
 
-  test('is bound during the rehearsal, of which nothing is left when its turn starts', async () => {
+  test('is bound during the warm-up, of which nothing is left when its turn starts', async () => {
     // A keeper that is stopped takes seconds to be gone.
     hang('while :; do kill -STOP $PPID; sleep 0.01; done');
     const look = `kill -0 $(cat '${image}/pid') 2>/dev/null && echo alive; ls "$BERTH_STATE_DIR/../run"`;
@@ -135,12 +135,12 @@ describe('a runner that waits for its session', skipIf(noKeeper), () => {
     assert.deepEqual([outcome, output, runner.stderr], ['Succeeded', 'berth.sock\n', '']);
   });
 
-  test('ends by a signal during the rehearsal as at any other time', async () => {
+  test('ends by a signal during the warm-up as at any other time', async () => {
     hang('exec sleep 1000');
     await using runner = start();
     const program = await hanging(runner);
     runner.child.kill('SIGTERM');
     assert.deepEqual(await runner.exited, { code: 143, signal: null });
-    await eventually(() => !exists(program), { what: 'the end of the rehearsal’s program' });
+    await eventually(() => !exists(program), { what: 'the end of the warm-up’s program' });
   });
 });

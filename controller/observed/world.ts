@@ -138,7 +138,7 @@ export interface SessionMemory {
   /** Problem that keeps the turn in `spec.input` from being created. */
   firstTurnProblem?: Problem | undefined;
   /** Time since which the settings have been invalid, for whatever reason; milliseconds since the epoch. */
-  unsettledSince?: number | undefined;
+  cannotStartSince?: number | undefined;
   /** Last live read of the ConfigMaps that the cache does not show, milliseconds since the epoch. */
   filesReadAt?: number | undefined;
   /** Uid of a deleted build whose archive a runner of this session should have got. */
@@ -286,6 +286,6 @@ export interface World {
   /** Nodes of this and the other pods, by the pod's uid, as far as known. */
   nodes?: ReadonlyMap<string, NodeFacts>;
   installation: Installation;
-  /** `Leader.hasSettled`. */
-  settled: boolean;
+  /** `Leader.isReady`. */
+  leaderIsReady: boolean;
 }

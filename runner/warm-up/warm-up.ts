@@ -1,18 +1,18 @@
 import type { Clock } from '../../core/runtime.ts';
 
 /**
- * Quiet after input that leaves the runner unbound, after which it rehearses, milliseconds. A pod that is made for a session is
- * usually bound some milliseconds after its runner's first answer, and so pays for no rehearsal.
+ * Quiet after input that leaves the runner unbound, after which it warms up, milliseconds. A pod that is made for a session is
+ * usually bound some milliseconds after its runner's first answer, and so pays for no warm-up.
  */
 export const QUIET_MS = 250;
-/** Limit of a rehearsal, milliseconds. */
+/** Limit of a warm-up, milliseconds. */
 export const LIMIT_MS = 5000;
 
 /**
  * Rehearses once while the runner waits for its session: Node loads and compiles most of its code at first use, and the
  * first turn of a runner that has waited need not wait for that.
  */
-export class Rehearsal {
+export class WarmUp {
   readonly #clock: Clock;
   readonly #perform: (signal: AbortSignal) => Promise<void>;
   readonly #ending = new AbortController();
@@ -35,7 +35,7 @@ export class Rehearsal {
     this.#cancelTimer = this.#clock.setTimer(QUIET_MS, () => this.#begin());
   }
 
-  /** Ends the rehearsal for good, or sees that there is none. Resolves when nothing of it is left. Never rejects. */
+  /** Ends the warm-up for good, or sees that there is none. Resolves when nothing of it is left. Never rejects. */
   end(): Promise<void> {
     this.#cancelTimer();
     this.#ending.abort();

@@ -73,7 +73,7 @@ type IncarnationFact =
   | ({ fact: 'DeletionAsked' } & PendingDeletion)
   | { fact: 'UsageUnwritten'; of: number }
   | { fact: 'CommitFailed'; problem: Problem; since: number }
-  | { fact: 'DeliverySettled' }
+  | { fact: 'StoringOver' }
   | { fact: 'RunLet'; podUID: string }
   | { fact: 'InputGiven'; podUID: string }
   /** `at`: milliseconds since the epoch. */
@@ -105,7 +105,7 @@ export function changes(memory: SessionMemory, fact: Fact): Partial<SessionMemor
     case 'Observed':
       return observed(memory, fact);
     case 'SettingsChecked':
-      return { unsettledSince: fact.canStart ? undefined : (memory.unsettledSince ?? fact.at) };
+      return { cannotStartSince: fact.canStart ? undefined : (memory.cannotStartSince ?? fact.at) };
     case 'TurnsRead':
       return { knowsTurns: true };
     case 'TurnsUncertain':
@@ -189,7 +189,7 @@ function ofIncarnation(memory: IncarnationMemory, fact: IncarnationFact): Incarn
       return { usageUnwritten: fact.of };
     case 'CommitFailed':
       return { commitProblem: { ...fact.problem, since: fact.since } };
-    case 'DeliverySettled':
+    case 'StoringOver':
       return { commitProblem: undefined };
     case 'RunLet':
       return { letRun: { podUID: fact.podUID } };

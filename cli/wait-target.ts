@@ -9,15 +9,15 @@ import { whyWaiting } from './waiting.ts';
 /** What `berth wait` waits for. */
 
 const CONDITIONS = { ready: 'Ready', suspended: 'Suspended', finished: 'Finished' } as const;
-export type SessionGoal = keyof typeof CONDITIONS;
-export type Goal = { session: SessionGoal } | { turn: string };
+export type SessionTarget = keyof typeof CONDITIONS;
+export type WaitTarget = { session: SessionTarget } | { turn: string };
 
 /** How far an object is: `never` means that nothing that happens to it can bring it there any more. */
 export type Progress = { is: 'met' } | { is: 'never' | 'waits'; why: string };
 
 /** Parses the value of `--for`. */
-export function goal(text: string): Goal {
-  if (Object.hasOwn(CONDITIONS, text)) return { session: text as SessionGoal };
+export function waitTarget(text: string): WaitTarget {
+  if (Object.hasOwn(CONDITIONS, text)) return { session: text as SessionTarget };
   const [, turn] = /^turn=(.*)$/s.exec(text) ?? [];
   if (turn === undefined) {
     throw new InvalidArgumentError('it must be ready, suspended, finished or turn=NAME.');
@@ -31,20 +31,20 @@ export function goal(text: string): Goal {
  */
 export function sessionProgress(
   session: Pick<StoredSession, 'metadata' | 'spec' | 'status'> | undefined,
-  goal: SessionGoal,
+  target: SessionTarget,
   allowed: SessionClassSpec | undefined,
   cliName: string,
 ): Progress {
   if (!session) return { is: 'never', why: 'it was deleted' };
   const { spec, status = {}, metadata } = session;
   const of = (type: string) => status.conditions?.find((condition) => condition.type === type);
-  if (of(CONDITIONS[goal])?.status === 'True' && !metadata.deletionTimestamp) return { is: 'met' };
+  if (of(CONDITIONS[target])?.status === 'True' && !metadata.deletionTimestamp) return { is: 'met' };
   if (metadata.deletionTimestamp) return { is: 'never', why: 'it is being deleted' };
-  if (status.phase === 'Finished' && goal !== 'finished') {
+  if (status.phase === 'Finished' && target !== 'finished') {
     const { reason, message } = of('Finished') ?? { reason: 'Finished', message: 'it takes no turn any more' };
     return { is: 'never', why: `it is finished: ${reason}: ${message}` };
   }
-  switch (goal) {
+  switch (target) {
     case 'ready':
       return { is: 'waits', why: whyWaiting(session, cliName) };
     case 'suspended':

@@ -10,14 +10,14 @@ import type { DryRun, Plan } from './plan.ts';
 import { formatObject, nameOf } from './print.ts';
 
 /** Prints what would be created: its names or, with `output`, the objects; several in YAML as documents, in JSON as a List. */
-export async function showRehearsal(
+export async function showDryRun(
   plan: Plan,
   mode: DryRun,
   output: 'json' | 'yaml' | 'name' | undefined,
   cluster: Cluster,
   cli: Cli,
 ): Promise<number> {
-  const all = await cluster.rehearse(plan, mode, cli);
+  const all = await cluster.dryRun(plan, mode, cli);
   if (output === 'yaml') {
     const documents = await Promise.all(all.map((object) => formatObject(object, 'yaml')));
     await cli.out(documents.join('---\n'));
@@ -36,7 +36,7 @@ export async function showRehearsal(
  * Returns what would be created, in order, and creates nothing. `client`: the objects as they would be sent. `server`: as
  * the API server would store them, after all its checks.
  */
-export async function rehearse(plan: Plan, mode: DryRun, cluster: KubeCluster, cli: Cli): Promise<KubeObject[]> {
+export async function dryRun(plan: Plan, mode: DryRun, cluster: KubeCluster, cli: Cli): Promise<KubeObject[]> {
   const isThere = async (environment: string) => {
     const fieldSelector = `metadata.name=${environment}`;
     const options = { namespace: cluster.namespace, fieldSelector, signal: cli.interrupted };

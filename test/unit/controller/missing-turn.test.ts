@@ -5,14 +5,14 @@ import { QuietWorld } from '../../support/quiet-world.ts';
 import { aLink, aPod, aSession, aTurn, aWorld, does, NOW, RUNNING_STATUS, reasonOf } from '../../support/world.ts';
 
 /** A session that takes one turn, without an input, a minute old. */
-const turnless = (change: Parameters<typeof aSession>[0] = {}) =>
+const withoutTurn = (change: Parameters<typeof aSession>[0] = {}) =>
   aSession({ ...change, spec: { turns: 'One', ...change.spec } });
 const younger = NOW - 1;
 const input = { digest: 'd'.repeat(64), bytes: 7 };
 
 describe('a session that takes one turn, and has neither input nor turn', () => {
   test('is started ahead of its turn in its first minute', () => {
-    const world = aWorld({ session: turnless(), now: younger });
+    const world = aWorld({ session: withoutTurn(), now: younger });
     const { actions, wakeAt } = decide(world);
     assert.deepEqual(
       actions.map((action) => action.do),
@@ -21,7 +21,7 @@ describe('a session that takes one turn, and has neither input nor turn', () => 
     assert.equal(wakeAt, NOW);
   });
   test('takes no slot after that, and says what to do', () => {
-    const { actions, waiting, status } = decide(aWorld({ session: turnless() }));
+    const { actions, waiting, status } = decide(aWorld({ session: withoutTurn() }));
     assert.deepEqual([actions, waiting, status.phase], [[], false, 'Suspended']);
     assert.equal(reasonOf(status, 'Ready'), 'InvalidSpec');
     const ready = status.conditions?.find(({ type }) => type === 'Ready');
@@ -30,10 +30,10 @@ describe('a session that takes one turn, and has neither input nor turn', () => 
   test('gives up its pod after that, also where nothing of it is stored', () => {
     const bound = { pod: aPod(), link: aLink() };
     const status = RUNNING_STATUS;
-    assert.deepEqual(does({ ...bound, session: turnless({ status }), now: younger }), []);
-    assert.deepEqual(does({ ...bound, session: turnless({ status }) }), ['SuspendRunner']);
+    assert.deepEqual(does({ ...bound, session: withoutTurn({ status }), now: younger }), []);
+    assert.deepEqual(does({ ...bound, session: withoutTurn({ status }) }), ['SuspendRunner']);
     const forgetful = { persistence: { state: false } };
-    const session = turnless({ status, spec: forgetful });
+    const session = withoutTurn({ status, spec: forgetful });
     assert.deepEqual(does({ ...bound, session }), ['SuspendRunner']);
     const decision = decide(aWorld({ ...bound, session }));
     const suspended = decision.status.conditions?.find(({ type }) => type === 'Suspended');
@@ -41,25 +41,31 @@ describe('a session that takes one turn, and has neither input nor turn', () => 
   });
   test('leaves the queue after that', () => {
     const slot = { waiting: 'AtCapacity', message: 'full', position: 3 } as const;
-    assert.equal(decide(aWorld({ session: turnless(), slot, now: younger })).waiting, true);
-    const { waiting, status } = decide(aWorld({ session: turnless(), slot }));
+    assert.equal(decide(aWorld({ session: withoutTurn(), slot, now: younger })).waiting, true);
+    const { waiting, status } = decide(aWorld({ session: withoutTurn(), slot }));
     assert.deepEqual([waiting, status.queue], [false, undefined]);
   });
   test('starts when its turn comes, however late', () => {
-    assert.deepEqual(does({ session: turnless(), turns: [aTurn()] }), ['OwnIncarnation']);
-    const suspended = turnless({ status: { phase: 'Suspended', incarnation: 1 } });
+    assert.deepEqual(does({ session: withoutTurn(), turns: [aTurn()] }), ['OwnIncarnation']);
+    const suspended = withoutTurn({ status: { phase: 'Suspended', incarnation: 1 } });
     assert.deepEqual(does({ session: suspended, turns: [aTurn()] }), ['OwnIncarnation']);
-    assert.deepEqual(does({ session: turnless(), turns: [aTurn({ owner: null })] }), ['AdoptTurn', 'OwnIncarnation']);
+    assert.deepEqual(does({ session: withoutTurn(), turns: [aTurn({ owner: null })] }), [
+      'AdoptTurn',
+      'OwnIncarnation',
+    ]);
   });
   test('is none of those while its turns are not known, or where its turn is counted', () => {
-    assert.deepEqual(does({ session: turnless(), memory: { knowsTurns: false } }), ['OwnIncarnation']);
+    assert.deepEqual(does({ session: withoutTurn(), memory: { knowsTurns: false } }), ['OwnIncarnation']);
     const lastTurn = { name: 'a', index: 1, phase: 'Succeeded' as const };
-    const { status } = decide(aWorld({ session: turnless({ status: { phase: 'Finished', lastTurn } }) }));
+    const { status } = decide(aWorld({ session: withoutTurn({ status: { phase: 'Finished', lastTurn } }) }));
     assert.equal(reasonOf(status, 'Ready'), 'RunSucceeded');
   });
   test('is none of those with an input, or if it takes many', () => {
     const memory = { firstTurnProblem: undefined };
-    assert.deepEqual(does({ session: turnless({ spec: { input } }), memory }), ['CreateFirstTurn', 'OwnIncarnation']);
+    assert.deepEqual(does({ session: withoutTurn({ spec: { input } }), memory }), [
+      'CreateFirstTurn',
+      'OwnIncarnation',
+    ]);
     assert.deepEqual(does({ session: aSession() }), ['OwnIncarnation']);
   });
   test('leaves its only slot to others, and runs its turn when that comes', async () => {

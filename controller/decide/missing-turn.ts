@@ -1,4 +1,4 @@
-import type { CachedSession, Problem } from '../world/world.ts';
+import type { CachedSession, Problem } from '../observed/world.ts';
 import { type Draft, wake } from './draft.ts';
 
 /** Sessions that take one turn and have none. */
@@ -12,7 +12,7 @@ export function awaitsOnlyTurn({ spec, status }: CachedSession): boolean {
 }
 
 /** Reports whether the session has waited for its only turn for so long that it holds no slot for it. */
-export function isTurnless(draft: Draft): boolean {
+export function lacksItsTurn(draft: Draft): boolean {
   const { session, memory, now } = draft.world;
   const { live, ownerless, uncounted } = draft.turns;
   if (!awaitsOnlyTurn(session) || !memory.knowsTurns || live.length + ownerless.length + uncounted.length > 0)
@@ -23,7 +23,7 @@ export function isTurnless(draft: Draft): boolean {
   return false;
 }
 
-export const TURNLESS: Problem = {
+export const MISSING_TURN: Problem = {
   reason: 'InvalidSpec',
   message:
     'spec.input: is not set, but spec.turns is One, and no Turn of the session has come; delete the session and create one with the input, or create its Turn. It holds no slot until then.',

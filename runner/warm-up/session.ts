@@ -14,14 +14,14 @@ import { equipmentFor, type Surroundings } from '../equipment.ts';
 import { Runner } from '../runner.ts';
 import { Pressure } from '../text/pressure.ts';
 
-/** Variable of the rehearsal's only secret. */
+/** Variable of the warm-up's only secret. */
 const SECRET = 'REHEARSAL_SECRET';
 const TURN: StartTurn = {
-  turn: 'rehearsal',
-  name: 'rehearsal',
+  turn: 'warm-up',
+  name: 'warm-up',
   index: 1,
   attempt: 1,
-  input: 'rehearsal',
+  input: 'warm-up',
   timeoutMs: 60_000,
 };
 
@@ -31,17 +31,17 @@ const TURN: StartTurn = {
  * run without it, or without a keeper, which alone can tell that no process is left. Settles when all of it is gone;
  * rejects when it cannot be run or the signal aborts.
  */
-export async function rehearse(surroundings: Surroundings, signal: AbortSignal): Promise<void> {
+export async function warmUpSession(surroundings: Surroundings, signal: AbortSignal): Promise<void> {
   const [tools] = surroundings.tools;
   if (surroundings.containment !== 'Keeper' || !tools) return;
-  const root = join(surroundings.directories.run, 'rehearsal');
+  const root = join(surroundings.directories.run, 'warm-up');
   // The folder that is removed is also that of the runner's own files.
   const directories = { ...directoriesUnder(root), run: root };
   const { clock } = surroundings;
   try {
     mkdirSync(directories.state, { recursive: true });
     // A state is packed and sealed only if there is some.
-    writeFileSync(join(directories.state, 'state'), 'rehearsal');
+    writeFileSync(join(directories.state, 'state'), 'warm-up');
     const own: Surroundings = {
       ...surroundings,
       environment: { PATH: surroundings.environment.PATH, [SECRET]: 'a secret of nobody' },
@@ -58,10 +58,10 @@ function bindOf(command: string[]): Bind {
   const key = () => systemRandom.bytes(KEY_BYTES).toString('base64');
   return {
     protocol: PROTOCOL_VERSION,
-    session: { name: 'rehearsal', namespace: 'rehearsal', uid: 'rehearsal' },
+    session: { name: 'warm-up', namespace: 'warm-up', uid: 'warm-up' },
     incarnation: 1,
     keys: { up: key(), down: key() },
-    state: { keyId: 'rehearsal', key: key() },
+    state: { keyId: 'warm-up', key: key() },
     agent: {
       driver: 'Command',
       command,
@@ -104,7 +104,7 @@ async function runTurn(surroundings: Surroundings, bind: Bind, signal: AbortSign
     push(controlText(channel, { epoch: 1, n: 2 }, 'turn', TURN));
     await unlessAborted(frames.find(/"kind":"(result|refused)"/), signal);
   } finally {
-    await runner.stop('Shutdown', 'the rehearsal is over', 0);
+    await runner.stop('Shutdown', 'the warm-up is over', 0);
     (await listening)?.close();
   }
 }

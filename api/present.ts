@@ -1,4 +1,6 @@
 /** Converts Kubernetes objects to the form that the API returns. */
+
+import { defined } from '../core/defined.ts';
 import { tooDeepAt } from '../core/depth.ts';
 import type { StoredApproval, StoredSession, StoredTurn } from '../core/resources/kinds.ts';
 import type { Shown } from './schemas.ts';
@@ -48,7 +50,7 @@ function showMeta(metadata: StoredSession['metadata']): Shown {
     namespace,
     uid,
     resourceVersion,
-    ...(generation === undefined ? {} : { generation }),
+    ...defined({ generation }),
     creationTimestamp,
     ...(deletionTimestamp ? { deletionTimestamp } : {}),
     ...(labels ? { labels } : {}),

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Server, ServerResponse } from 'node:http';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import { defined } from '../core/defined.ts';
 import { asDoubles } from '../core/json.ts';
 import type { KubeClient } from '../core/kube/client.ts';
 import type { Clock, Logger, Random } from '../core/runtime.ts';
@@ -166,7 +167,7 @@ export function buildServer(options: ServerOptions): FastifyInstance<Server> {
     const namespace = params.namespace as string;
     for (const { verb, resource, nameParam } of rights) {
       const name = nameParam === undefined ? undefined : params[nameParam];
-      await access.authorize(caller, { verb, resource, namespace, ...(name === undefined ? {} : { name }) });
+      await access.authorize(caller, { verb, resource, namespace, ...defined({ name }) });
     }
   };
   app.route({

@@ -1,3 +1,4 @@
+import { defined } from '../core/defined.ts';
 import { apiVersionOf, collectionPath } from '../core/kube/paths.ts';
 import { configMaps } from '../core/kube/resources.ts';
 import type { KubeObject, Resource, Stored } from '../core/kube/types.ts';
@@ -19,8 +20,7 @@ export interface GivenTurn {
 /** Returns the spec of a turn of these settings. */
 export function turnSpec({ input, timeout, attempts }: GivenTurn): NewTurn['spec'] {
   return {
-    ...(input === undefined ? {} : { input }),
-    ...(timeout === undefined ? {} : { timeout }),
+    ...defined({ input, timeout }),
     ...(attempts === undefined ? {} : { retry: { maxAttempts: attempts } }),
   };
 }

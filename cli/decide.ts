@@ -1,3 +1,4 @@
+import { defined } from '../core/defined.ts';
 import { isAlreadyExists } from '../core/kube/errors.ts';
 import { type Approval, approvals, ownedByTurn, type StoredTurn } from '../core/resources/kinds.ts';
 import { API_GROUP_VERSION, approvalName } from '../core/resources/names.ts';
@@ -39,8 +40,7 @@ export async function createApproval(
       turn: name,
       requestId,
       decision,
-      ...(response === undefined ? {} : { response }),
-      ...(note === undefined ? {} : { note }),
+      ...defined({ response, note }),
       ...(await author()),
     },
   };

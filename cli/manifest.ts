@@ -1,4 +1,5 @@
 import { resolve } from 'node:path';
+import { defined } from '../core/defined.ts';
 import { isDouble, parseExact, rawNumber } from '../core/json.ts';
 import type { KubeObject } from '../core/kube/types.ts';
 import { API_GROUP_VERSION } from '../core/resources/names.ts';
@@ -99,8 +100,7 @@ function objectOf(document: unknown, what: string): Parsed {
 function given({ metadata }: Parsed): Omit<Given<never>, 'spec'> {
   const { name, generateName, labels, annotations } = metadata;
   return {
-    ...(name === undefined ? {} : { name }),
-    ...(generateName === undefined ? {} : { generateName }),
+    ...defined({ name, generateName }),
     metadata: { ...(labels ? { labels } : {}), ...(annotations ? { annotations } : {}) },
   };
 }

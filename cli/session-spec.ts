@@ -1,3 +1,4 @@
+import { defined } from '../core/defined.ts';
 import type { SessionSpec } from '../core/resources/session.ts';
 import { type AgentFlags, agentFrom } from './agent.ts';
 import { type AskedTurn, readClass, refuseMissingProgram, refuseTurn, refuseUnlessAllowed } from './allowed.ts';
@@ -45,11 +46,11 @@ export async function sessionSpec(
     delete agent.workingDir;
   }
   if (allowed) refuseMissingProgram(agent, className, allowed);
-  const timeouts = { ...own.timeouts, ...(flags.idle === undefined ? {} : { idle: flags.idle }) };
+  const timeouts = { ...own.timeouts, ...defined({ idle: flags.idle }) };
   const spec: SessionSpec = {
     class: className,
     ...(agent ? { agent } : {}),
-    ...(flags.image === undefined ? {} : { image: flags.image }),
+    ...defined({ image: flags.image }),
     ...resources(flags),
     ...(flags.parent === undefined ? {} : { parent: await parentOf(flags.parent, cluster, cli) }),
     suspend: false,
@@ -75,7 +76,7 @@ export async function sessionSpec(
 
 /** Limits alone: a request above a limit is lowered to it. */
 function resources({ cpu, memory }: SessionFlags): Pick<SessionSpec, 'resources'> {
-  const limits = { ...(cpu === undefined ? {} : { cpu }), ...(memory === undefined ? {} : { memory }) };
+  const limits = { ...defined({ cpu, memory }) };
   return Object.keys(limits).length > 0 ? { resources: { limits } } : {};
 }
 

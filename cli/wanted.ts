@@ -1,3 +1,4 @@
+import { defined } from '../core/defined.ts';
 import { turnName, turnSuffix } from '../core/generated-name.ts';
 import type { SessionSpec } from '../core/resources/session.ts';
 import { checkAllowed, checkTurn } from './allowed.ts';
@@ -101,6 +102,6 @@ export async function turnOfManifest(
   await checkTurn({ input, timeout: spec.timeout }, existing.spec, cluster, cli);
   const generated = generateName === undefined ? turnName(spec.session, cli) : `${generateName}${turnSuffix(cli)}`;
   const own = named ?? name ?? generated;
-  const turn: NewTurn = { name: own, metadata, spec: { ...spec, ...(input === undefined ? {} : { input }) } };
+  const turn: NewTurn = { name: own, metadata, spec: { ...spec, ...defined({ input }) } };
   return { turn, existing };
 }

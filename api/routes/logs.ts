@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { defined } from '../../core/defined.ts';
 import { podText, sessionText } from '../../core/pod-log/session-text.ts';
 import { sessions } from '../../core/resources/kinds.ts';
 import { Problem } from '../problems.ts';
@@ -38,7 +39,7 @@ export const logRoutes: Route[] = [
       const { metadata, spec, status } = await api.get(sessions, { namespace, name }, { signal });
       const { podName, incarnation = 0 } = status ?? {};
       const { uid } = metadata;
-      const options = { ...(sinceTime === undefined ? {} : { sinceTime }), signal };
+      const options = { ...defined({ sinceTime }), signal };
       if (follow === 'false' && !podName) {
         const text = `Session "${name}" has no pod at present. GET …/turns/{turn}/log for what its turns printed.`;
         throw new Problem('NoLog', text);

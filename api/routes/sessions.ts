@@ -1,3 +1,4 @@
+import { defined } from '../../core/defined.ts';
 import { canonicalJson } from '../../core/json.ts';
 import { type Session, type StoredSession, sessions } from '../../core/resources/kinds.ts';
 import { ANNOTATION_TOUCHED_AT } from '../../core/resources/names.ts';
@@ -211,7 +212,7 @@ async function patched(
   const { namespace, session: name } = params;
   const ref = { namespace, name };
   // The API server takes the UID in a patch as a precondition.
-  const metadata = { ...(annotations ? { annotations } : {}), ...(uid === undefined ? {} : { uid }) };
+  const metadata = { ...(annotations ? { annotations } : {}), ...defined({ uid }) };
   const patch = api.patch(sessions, ref, { metadata, ...(spec ? { spec } : {}) });
   return showSession(await onlyIf(uid, patch, api, sessions, ref));
 }

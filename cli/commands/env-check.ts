@@ -1,3 +1,4 @@
+import { defined } from '../../core/defined.ts';
 import { digestsOf, packageName } from '../../core/environments/requirements.ts';
 import { randomSuffix } from '../../core/generated-name.ts';
 import { type StoredEnvironment, type StoredTurn, sessions } from '../../core/resources/kinds.ts';
@@ -63,7 +64,7 @@ async function ask(
     environment: { name: environment },
     turns: 'One',
     suspend: false,
-    ...(image === undefined ? {} : { image }),
+    ...defined({ image }),
   };
   await checkAllowed(spec, cluster, cli);
   const { uid, turn } = await createSession({ name, spec }, cluster, cli, async (session) => ({

@@ -1,3 +1,4 @@
+import { defined } from '../../core/defined.ts';
 import type { EnvironmentSpec } from '../../core/resources/environment.ts';
 import { environments, type StoredEnvironment } from '../../core/resources/kinds.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
@@ -27,8 +28,7 @@ export async function createEnvironment(
   const spec: EnvironmentSpec = {
     class: flags.class,
     requirements: [...ofFile, ...checkedRequirements(words)],
-    ...(flags.python === undefined ? {} : { python: flags.python }),
-    ...(flags.image === undefined ? {} : { image: flags.image }),
+    ...defined({ python: flags.python, image: flags.image }),
   };
   return withKubernetes('env', flags, cli, async ({ api, namespace }) => {
     const wanted = { metadata: { name, namespace }, spec } as unknown as StoredEnvironment;

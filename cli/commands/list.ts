@@ -1,3 +1,4 @@
+import { defined } from '../../core/defined.ts';
 import { ApiError } from '../../core/kube/errors.ts';
 import type { KubeObject, Stored, WatchEvent } from '../../core/kube/types.ts';
 import { environments, sessions, turns } from '../../core/resources/kinds.ts';
@@ -106,7 +107,7 @@ function placeOf(what: Listed, flags: ListFlags, { namespace }: Cluster): Place 
     resource: { sessions, turns, environments }[what],
     scope: {
       ...(allNamespaces ? {} : { namespace }),
-      ...(labelSelector === undefined ? {} : { labelSelector }),
+      ...defined({ labelSelector }),
       ...(fields.length > 0 ? { fieldSelector: fields.join() } : {}),
     },
   };

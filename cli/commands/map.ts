@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { defined } from '../../core/defined.ts';
 import { ifThere, isAlreadyExists } from '../../core/kube/errors.ts';
 import { eachPage } from '../../core/kube/pages.ts';
 import { configMaps } from '../../core/kube/resources.ts';
@@ -97,7 +98,7 @@ async function runTasks(tasks: Task[], shared: Shared, cluster: KubeCluster, cli
       line: task.line,
       session: task.name,
       phase,
-      ...(output === undefined ? {} : { output }),
+      ...defined({ output }),
       ...(error === undefined ? {} : { error: { code: error.code, message: error.message } }),
     };
     progress.clear();

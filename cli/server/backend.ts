@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { digestOf } from '../../core/artifacts/packed.ts';
+import { defined } from '../../core/defined.ts';
 import { parseExact } from '../../core/json.ts';
 import { ifThere } from '../../core/kube/errors.ts';
 import type { CallOptions } from '../../core/kube/types.ts';
@@ -131,7 +132,7 @@ export function serverBackend(
       await change('POST', `${turnPath(turn)}/cancel`, turn, { body: {}, isRepeatable: true, signal });
     },
     async decide(turn, requestId, { decision, response, note }, signal) {
-      const spec = { requestId, decision, ...(response === undefined ? {} : { response }), ...(note && { note }) };
+      const spec = { requestId, decision, ...defined({ response }), ...(note && { note }) };
       await once(`${turnPath(turn)}/approvals`, { spec }, signal);
     },
     // The HTTP API tells the rights of a caller only by refusing.

@@ -1,3 +1,4 @@
+import { defined } from '../../core/defined.ts';
 import { parseExact } from '../../core/json.ts';
 import type { Connection } from '../../core/kube/connection.ts';
 import { TransportError } from '../../core/kube/errors.ts';
@@ -88,7 +89,7 @@ export class ServerClient {
             ...(body === undefined ? {} : { 'content-type': 'application/json' }),
             ...(key === undefined ? {} : { 'idempotency-key': key }),
           },
-          ...(body === undefined ? {} : { body }),
+          ...defined({ body }),
           signal,
           timeoutMs: Math.max(1, end - this.#clock.monotonic()),
         });
@@ -114,7 +115,7 @@ export class ServerClient {
         headers: { ...(await this.#headers()), accept: '*/*', ...headers },
         signal,
         timeoutMs: STREAM_HEAD_MS,
-        ...(idleTimeoutMs === undefined ? {} : { idleTimeoutMs }),
+        ...defined({ idleTimeoutMs }),
       });
       const answer = await this.#noted(opening, signal);
       if (answer.status === 200) return withTold(answer.body);

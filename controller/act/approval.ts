@@ -1,3 +1,4 @@
+import { defined } from '../../core/defined.ts';
 import { isConflict, isForbidden, isNotFound, isTooLarge } from '../../core/kube/errors.ts';
 import { approvals, ownedByTurn, type StoredApproval, turns } from '../../core/resources/kinds.ts';
 import { clip, MAX_JSON_DEPTH, MAX_PROMPT_BYTES } from '../../core/resources/limits.ts';
@@ -35,7 +36,7 @@ export async function commitRequest(context: ReconcileContext, turn: CachedTurn,
   const request: TurnApproval = {
     id: message.id,
     prompt: clip(message.prompt, MAX_PROMPT_BYTES),
-    ...(message.payload === undefined ? {} : { payload: message.payload }),
+    ...defined({ payload: message.payload }),
     since: new Date(now).toISOString(),
     process: message.process,
     incarnation: incarnationOf(turn),
@@ -46,7 +47,7 @@ export async function commitRequest(context: ReconcileContext, turn: CachedTurn,
     startedAt: turn.status.startedAt ?? inClusterTime(turn, { ...message, finishedAt: message.at }, now).startedAt,
     ...(stored.state ? { state: stored.state } : {}),
     ...(stored.log ? { log: stored.log } : {}),
-    ...(message.redactions === undefined ? {} : { redactions: message.redactions }),
+    ...defined({ redactions: message.redactions }),
   };
   const [problem] = stored.problems;
   const status = problem
@@ -125,9 +126,7 @@ async function decisionOf(
   const { decision, response, note, requester } = live.spec;
   return {
     decision,
-    ...(response === undefined ? {} : { response }),
-    ...(note === undefined ? {} : { note }),
-    ...(requester === undefined ? {} : { by: requester }),
+    ...defined({ response, note, by: requester }),
     approval: live.metadata.name,
     at: live.metadata.creationTimestamp,
   };

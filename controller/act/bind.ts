@@ -1,3 +1,4 @@
+import { defined } from '../../core/defined.ts';
 import { takes } from '../../core/frames/catalogue.ts';
 import { type Bind, understand } from '../../core/frames/messages.ts';
 import { stateKey } from '../../core/frames/seal.ts';
@@ -92,15 +93,14 @@ export async function bindRunner(context: ReconcileContext, settings: Effective)
       limits: settings.limits,
       artifacts: settings.artifacts,
       ...(settings.redact.length > 0 ? { redact: settings.redact } : {}),
-      ...(settings.heuristics === undefined ? {} : { heuristics: settings.heuristics }),
+      ...defined({ heuristics: settings.heuristics }),
       ...(state ? { restores: { digest: state.digest, incarnation: state.incarnation, seq: state.seq } } : {}),
       ...(kept.state && kept.maxStateBytes === undefined && kept.maxPackedBytes === undefined
         ? {}
         : {
             persistence: {
               state: kept.state,
-              ...(kept.maxStateBytes === undefined ? {} : { maxStateBytes: kept.maxStateBytes }),
-              ...(kept.maxPackedBytes === undefined ? {} : { maxPackedBytes: kept.maxPackedBytes }),
+              ...defined({ maxStateBytes: kept.maxStateBytes, maxPackedBytes: kept.maxPackedBytes }),
             },
           }),
       ...(environment ? { environment: environment.bound } : {}),

@@ -1,3 +1,4 @@
+import { defined } from '../../core/defined.ts';
 import type { StoredPod } from '../../core/kube/builtin.ts';
 import { ApiError, isConflict, isTooLarge } from '../../core/kube/errors.ts';
 import { sessions } from '../../core/resources/kinds.ts';
@@ -140,7 +141,7 @@ function owned(world: World, incarnation: number, pod: string, claim: StoredPod 
     ...(found && 'taken' in found ? { environment: found.taken } : {}),
     ...(sessionClass?.metadata.generation ? { classGeneration: sessionClass.metadata.generation } : {}),
     settingsDigest: settingsDigest(session.spec),
-    ...(restartRequest === undefined ? {} : { restartRequest }),
+    ...defined({ restartRequest }),
   };
   const subject = {
     world: { ...world, memory: { ...memory, incarnation: {} } },

@@ -1,3 +1,4 @@
+import { defined } from '../../core/defined.ts';
 import { turns } from '../../core/resources/kinds.ts';
 import { bodyFacts } from '../caches/slim.ts';
 import { learn } from '../observed/memory.ts';
@@ -31,12 +32,10 @@ export async function startTurn(context: ReconcileContext, turn: CachedTurn): Pr
       approval: {
         requestId: approval.id,
         decision,
-        ...(response === undefined ? {} : { response }),
-        ...(note === undefined ? {} : { note }),
+        ...defined({ response, note }),
       },
       ranMs: approval.ranMs,
-      ...(startedAt === undefined ? {} : { startedAt }),
-      ...(redactions === undefined ? {} : { redactions }),
+      ...defined({ startedAt, redactions }),
     });
   } else links.get(podUID)?.startTurn(start);
   learn(memory, { fact: 'InputSent', turn: uid, at: effects.clock.monotonic() });

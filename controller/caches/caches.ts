@@ -1,3 +1,4 @@
+import { defined } from '../../core/defined.ts';
 import type { ConfigMap, NetworkPolicy, Pod, StoredPod } from '../../core/kube/builtin.ts';
 import { Informer } from '../../core/kube/informer.ts';
 import { eachPage } from '../../core/kube/pages.ts';
@@ -366,7 +367,7 @@ export function informerCaches(options: CachesOptions): Caches {
       await sessionInformer.relist(signal);
       for (const namespace of namespaces ?? [undefined]) {
         if (namespace !== undefined && closedBy(namespace)) continue;
-        await applyTurns({ ...(namespace === undefined ? {} : { namespace }), fieldSelector: LIVE_TURNS, signal });
+        await applyTurns({ ...defined({ namespace }), fieldSelector: LIVE_TURNS, signal });
       }
       await podInformer.relist(signal);
     },

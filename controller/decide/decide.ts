@@ -1,3 +1,4 @@
+import { defined } from '../../core/defined.ts';
 import type { SessionStatus } from '../../core/resources/session.ts';
 import { ownTurns } from '../observed/own-turns.ts';
 import type { World } from '../observed/world.ts';
@@ -131,7 +132,7 @@ export function decide(world: World): Decision {
     canStart: !isProblem(settings),
     group: groupPart(draft),
     wakeAt: draft.wakeAt,
-    ...(stoppedBy === undefined ? {} : { stoppedBy }),
+    ...defined({ stoppedBy }),
   };
 }
 

@@ -1,3 +1,4 @@
+import { defined } from '../../core/defined.ts';
 import type { Reason } from '../../core/resources/reasons.ts';
 import { reasons } from '../../core/resources/reasons.ts';
 import type { Condition, StateRef } from '../../core/resources/schema.ts';
@@ -127,7 +128,7 @@ function asLast({ metadata: { name }, status }: CachedTurn): NonNullable<Session
     index,
     phase,
     ...(code === undefined || phase === 'Succeeded' ? {} : { code }),
-    ...(output === undefined ? {} : { output }),
+    ...defined({ output }),
   };
 }
 

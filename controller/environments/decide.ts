@@ -1,3 +1,4 @@
+import { defined } from '../../core/defined.ts';
 import type { EnvironmentArchive, EnvironmentPackage, EnvironmentStatus } from '../../core/resources/environment.ts';
 import type { StoredEnvironment } from '../../core/resources/kinds.ts';
 import type { Reason } from '../../core/resources/reasons.ts';
@@ -222,7 +223,7 @@ function shown(
   return withEnvironmentReason({
     phase,
     conditions: withCondition(conditions, 'Ready', isReady, now, metadata.generation),
-    ...(metadata.generation === undefined ? {} : { observedGeneration: metadata.generation }),
+    ...defined({ observedGeneration: metadata.generation }),
     ...built,
     // Kept, because another build installs exactly these packages.
     ...(isSame && packages ? { packages } : {}),

@@ -1,3 +1,4 @@
+import { defined } from '../../core/defined.ts';
 import { isNotFound } from '../../core/kube/errors.ts';
 import { eachPage } from '../../core/kube/pages.ts';
 import { sessions, turns } from '../../core/resources/kinds.ts';
@@ -70,7 +71,7 @@ export async function sweepSession(
     left: leftOf(present, counted),
     limits: history,
     leavesStates,
-    ...(againMs === undefined ? {} : { againMs }),
+    ...defined({ againMs }),
   };
 }
 

@@ -1,3 +1,4 @@
+import { defined } from '../../core/defined.ts';
 import type { Bound, FrameOf, Pong, Ready, RefusalCode, Refused } from '../../core/frames/messages.ts';
 import type { Asking, Delivery, Figures, LinkView } from '../observed/link-view.ts';
 import type { Silence } from './heartbeat.ts';
@@ -50,7 +51,7 @@ export function turnSent({ told: _, ...view }: LinkView, turn: string, told?: st
     ...(view.cancelSent?.get(turn)?.unknown ? withoutCancel(view, turn) : view),
     sent: view.sent.has(turn) ? view.sent : new Set([...view.sent, turn]),
     active: turn,
-    ...(told === undefined ? {} : { told }),
+    ...defined({ told }),
   };
 }
 
@@ -119,7 +120,7 @@ export function silent(view: LinkView, { silentSince, unreachableMs, othersAnswe
   if (before === silentSince && unreachableBefore === unreachableMs) return view;
   return {
     ...rest,
-    ...(silentSince === undefined ? {} : { silentSince }),
+    ...defined({ silentSince }),
     ...(unreachableMs === 0 ? {} : { unreachableMs, othersAnswer }),
   };
 }

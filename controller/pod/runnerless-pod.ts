@@ -1,3 +1,4 @@
+import { defined } from '../../core/defined.ts';
 import type { Container, EnvVar, Pod } from '../../core/kube/builtin.ts';
 import {
   ANNOTATION_REDACTION,
@@ -62,7 +63,7 @@ export function runnerlessPod(pod: Pod, session: CachedSession, settings: Effect
 }
 
 function rulesOf({ redact, heuristics }: Effective): RedactionRules {
-  return { patterns: redact, ...(heuristics === undefined ? {} : { heuristics }) };
+  return { patterns: redact, ...defined({ heuristics }) };
 }
 
 /** Escapes `$` for the kubelet, which has placeholders of its own in commands, arguments and variables. */

@@ -1,3 +1,4 @@
+import { defined } from '../../core/defined.ts';
 import { LABEL_POOL, LABEL_SESSION_UID } from '../../core/resources/names.ts';
 import { type Reason, reasons } from '../../core/resources/reasons.ts';
 import type { SessionPoolStatus } from '../../core/resources/sessionpool.ts';
@@ -22,7 +23,7 @@ export function poolStatus(world: PoolWorld, figures: PoolFigures): SessionPoolS
   const { reason, message } = whyReady(world, figures);
   const isFull = reason === 'PoolFull';
   return {
-    ...(generation === undefined ? {} : { observedGeneration: generation }),
+    ...defined({ observedGeneration: generation }),
     replicas: figures.replicas,
     ready: figures.ready,
     claimed: claimed + counts.claimed,

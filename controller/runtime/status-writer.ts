@@ -1,3 +1,4 @@
+import { defined } from '../../core/defined.ts';
 import type { KubeApi, KubeObject, Resource, Stored } from '../../core/kube/types.ts';
 import { type StoredTurn, turns } from '../../core/resources/kinds.ts';
 
@@ -32,13 +33,13 @@ export class StatusWriter {
     const object = {
       apiVersion: `${resource.group}/${resource.version}`,
       kind: resource.kind,
-      metadata: { ...(namespace === undefined ? {} : { namespace }), name, uid, resourceVersion },
+      metadata: { ...defined({ namespace }), name, uid, resourceVersion },
       status,
     };
     const writing = this.#options.api.replace(resource, object as unknown as T, {
       subresource: 'status',
       signal,
-      ...(deadlineMs === undefined ? {} : { deadlineMs }),
+      ...defined({ deadlineMs }),
     });
     if ((resource as Resource) !== turns) return writing;
     // The writer gets the client's own promise, so that it goes on at the same moment whoever listens.

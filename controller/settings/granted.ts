@@ -1,3 +1,4 @@
+import { defined } from '../../core/defined.ts';
 import type { Granted } from '../../core/resources/turn.ts';
 import type { CachedTurn, World } from '../observed/world.ts';
 import { timeoutMs, timeoutText, toMs } from './timeouts.ts';
@@ -61,7 +62,7 @@ export function grantStart(turn: Pick<CachedTurn, 'spec' | 'status'>, rules: Rul
   const kept = grantKept(turn);
   if (kept) return kept;
   const { start } = turn.status.granted ?? {};
-  return { ...grant(turn, rules), ...(start === undefined ? {} : { start }) };
+  return { ...grant(turn, rules), ...defined({ start }) };
 }
 
 /** Timeout of a pod's start: granted to the turn that waits for the pod, else the session's own. */

@@ -1,3 +1,4 @@
+import { defined } from '../../core/defined.ts';
 import type { Reason } from '../../core/resources/reasons.ts';
 import type { Protection } from '../../core/resources/sandbox.ts';
 import type { Condition } from '../../core/resources/schema.ts';
@@ -38,7 +39,7 @@ export function withCondition(
     reason: value.reason,
     message: value.message.slice(0, 4096),
     lastTransitionTime: before?.status === value.status ? before.lastTransitionTime : new Date(now).toISOString(),
-    ...(observedGeneration === undefined ? {} : { observedGeneration }),
+    ...defined({ observedGeneration }),
   };
   if (!before) return [...(conditions ?? []), next];
   return (conditions ?? []).map((condition) => (condition.type === type ? next : condition));

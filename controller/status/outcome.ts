@@ -1,3 +1,4 @@
+import { defined } from '../../core/defined.ts';
 import type { Usage } from '../../core/frames/messages.ts';
 import { clip, jsonBytes, MAX_ERROR_BYTES, MAX_METADATA_BYTES } from '../../core/resources/limits.ts';
 import { type Reason, reasons } from '../../core/resources/reasons.ts';
@@ -29,15 +30,11 @@ export function outcomeOf({ result: { message } }: Delivery, stored: StoredDeliv
   const fields: Partial<TurnStatus> = {
     startedAt,
     finishedAt,
-    ...(exitCode === undefined ? {} : { exitCode }),
-    ...(turnCount === undefined ? {} : { turnCount }),
-    ...(redactions === undefined ? {} : { redactions }),
+    ...defined({ exitCode, turnCount, redactions }),
     ...(metadata === undefined || !metadataFits ? {} : { metadata }),
     ...(usage === undefined ? {} : { usage: used(usage) }),
     ...(stored.state ? { state: stored.state } : {}),
-    ...(stored.output === undefined ? {} : { output: stored.output }),
-    ...(stored.outputRef === undefined ? {} : { outputRef: stored.outputRef }),
-    ...(stored.outputBytes === undefined ? {} : { outputBytes: stored.outputBytes }),
+    ...defined({ output: stored.output, outputRef: stored.outputRef, outputBytes: stored.outputBytes }),
     ...stored.artifacts,
     ...(stored.log ? { log: stored.log } : {}),
   };

@@ -1,4 +1,6 @@
 /** Places in a stream of events, from which it can go on. */
+
+import { defined } from '../defined.ts';
 import { compareVersions } from '../kube/resource-version.ts';
 import type { LinePlace } from '../pod-log/position.ts';
 
@@ -49,7 +51,7 @@ export function parseSessionCursor(text: string): SessionCursor | undefined {
   if (sessions === undefined || turns === undefined) return undefined;
   const place: EventPlace = { incarnation: Number(incarnation), seq: Number(seq) };
   if (newest !== undefined) place.line = { newest: BigInt(newest), line: Number(line) };
-  return { states: { sessions, turns }, place, ...(session === undefined ? {} : { session }) };
+  return { states: { sessions, turns }, place, ...defined({ session }) };
 }
 
 export function formatStateCursor({ sessions, turns }: StateCursor): string {

@@ -1,5 +1,6 @@
 /** The parts of sessions and turns that a stream of events tells. */
 import { type ShownArtifact, shownArtifact } from '../artifacts/shown.ts';
+import { defined } from '../defined.ts';
 import type { CachedObject } from '../kube/cache.ts';
 import type { StoredSession, StoredTurn } from '../resources/kinds.ts';
 import type { SessionStatus } from '../resources/session.ts';
@@ -43,7 +44,7 @@ export interface TurnView {
 }
 
 const metadataOf = ({ metadata: { namespace, name, uid, resourceVersion } }: { metadata: Metadata }): Metadata => ({
-  ...(namespace === undefined ? {} : { namespace }),
+  ...defined({ namespace }),
   name,
   uid,
   resourceVersion,

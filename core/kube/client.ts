@@ -1,3 +1,4 @@
+import { defined } from '../defined.ts';
 import { parseExact } from '../json.ts';
 import { type Clock, delay, type Logger, type Random } from '../runtime.ts';
 import type { Connection } from './connection.ts';
@@ -270,7 +271,7 @@ export class KubeClient implements KubeApi {
             accept: request.accept ?? 'application/json',
             ...(body === undefined ? {} : { 'content-type': request.contentType ?? 'application/json' }),
           },
-          ...(body === undefined ? {} : { body }),
+          ...defined({ body }),
           signal: call.signal,
           timeoutMs: left,
         });

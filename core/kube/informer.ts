@@ -1,4 +1,5 @@
 import { unlessAborted } from '../abort.ts';
+import { defined } from '../defined.ts';
 import type { Clock, Logger, Random } from '../runtime.ts';
 import { type CachedObject, type Change, type IndexFunction, keyOf, ObjectCache } from './cache.ts';
 import { Reflector } from './reflector.ts';
@@ -209,9 +210,7 @@ export class Informer<T extends KubeObject, C extends CachedObject = Stored<T>> 
       random,
       log,
       resource,
-      ...(namespace === undefined ? {} : { namespace }),
-      ...(labelSelector === undefined ? {} : { labelSelector }),
-      ...(fieldSelector === undefined ? {} : { fieldSelector }),
+      ...defined({ namespace, labelSelector, fieldSelector }),
       transform: this.#transform,
       cache,
       silentMs,

@@ -1,3 +1,4 @@
+import { defined } from '../defined.ts';
 import type { KubeApi, KubeList, KubeObject, ListOptions, Resource } from './types.ts';
 
 /**
@@ -13,7 +14,7 @@ export async function eachPage<T extends KubeObject>(
   let version: string | undefined;
   let token: string | undefined;
   do {
-    const page = await api.list(resource, { ...options, ...(token === undefined ? {} : { continue: token }) });
+    const page = await api.list(resource, { ...options, ...defined({ continue: token }) });
     version ??= page.metadata.resourceVersion;
     take(page);
     token = page.metadata.continue || undefined;

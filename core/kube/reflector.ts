@@ -1,4 +1,5 @@
 import { onAbort } from '../abort.ts';
+import { defined } from '../defined.ts';
 import { type Clock, delay, type Logger, type Random } from '../runtime.ts';
 import { backoffMs } from './backoff.ts';
 import type { CachedObject, Change, ObjectCache } from './cache.ts';
@@ -167,7 +168,7 @@ export class Reflector<T extends KubeObject, C extends CachedObject> {
   async #pages(limit: number | undefined, signal: AbortSignal): Promise<{ objects: C[]; version: string }> {
     const { api, resource, transform } = this.#options;
     const objects: C[] = [];
-    const options = { ...this.#scope(), ...(limit === undefined ? {} : { limit }), signal };
+    const options = { ...this.#scope(), ...defined({ limit }), signal };
     const version = await eachPage(api, resource, options, ({ items }) => {
       for (const item of items) objects.push(transform(item));
     });
@@ -224,9 +225,7 @@ export class Reflector<T extends KubeObject, C extends CachedObject> {
   #scope(): { namespace?: string; labelSelector?: string; fieldSelector?: string } {
     const { namespace, labelSelector, fieldSelector } = this.#options;
     return {
-      ...(namespace === undefined ? {} : { namespace }),
-      ...(labelSelector === undefined ? {} : { labelSelector }),
-      ...(fieldSelector === undefined ? {} : { fieldSelector }),
+      ...defined({ namespace, labelSelector, fieldSelector }),
     };
   }
 }

@@ -1,3 +1,4 @@
+import { defined } from '../defined.ts';
 import type { ApiStatus } from './errors.ts';
 
 const REASONS: Record<number, string> = {
@@ -28,6 +29,6 @@ export function toStatus(body: unknown, code: number, what: string): ApiStatus {
     code: real,
     reason: status.reason || REASONS[real] || 'Unknown',
     message: status.message || (text === '' ? `${what}: HTTP ${real}` : `${what}: HTTP ${real}: ${text}`),
-    ...(status.details === undefined ? {} : { details: status.details }),
+    ...defined({ details: status.details }),
   };
 }

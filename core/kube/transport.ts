@@ -1,5 +1,6 @@
 import type { Dispatcher, Pool as PoolType } from 'undici';
 import Pool from 'undici/lib/dispatcher/pool.js';
+import { defined } from '../defined.ts';
 import type { Clock } from '../runtime.ts';
 import type { Connection } from './connection.ts';
 import { TransportError } from './errors.ts';
@@ -127,7 +128,7 @@ class Exchange implements Dispatcher.DispatchHandler {
         method: request.method as Dispatcher.HttpMethod,
         path: basePath + request.path,
         headers: request.headers,
-        ...(request.body === undefined ? {} : { body: request.body }),
+        ...defined({ body: request.body }),
       },
       this,
     );

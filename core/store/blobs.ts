@@ -1,3 +1,4 @@
+import { defined } from '../defined.ts';
 import { isAlreadyExists, isNotFound } from '../kube/errors.ts';
 import { eachPage } from '../kube/pages.ts';
 import type { KubeApi, ObjectRef } from '../kube/types.ts';
@@ -89,7 +90,7 @@ export class BlobStore implements Store {
   async list({ namespace, sessionUID }: Parameters<Store['list']>[0], signal: AbortSignal): Promise<StoredEntry[]> {
     const entries = new Map<string, StoredEntry>();
     const options = {
-      ...(namespace === undefined ? {} : { namespace }),
+      ...defined({ namespace }),
       ...(sessionUID === undefined ? {} : { labelSelector: `${LABEL_SESSION_UID}=${sessionUID}` }),
       limit: PAGE_SIZE,
       metadataOnly: true,

@@ -1,5 +1,6 @@
 /** Status of a pod, from the states of its containers: pure. */
 
+import { defined } from '../../core/defined.ts';
 import type { ContainerState, ContainerStatus, Pod, PodCondition, PodPhase, PodStatus } from './types.ts';
 
 /** State of one container for the status. */
@@ -38,7 +39,7 @@ function containerStatus(view: ContainerView): ContainerStatus {
     name: view.name,
     image: view.image,
     imageID: '',
-    ...(view.containerID === undefined ? {} : { containerID: view.containerID }),
+    ...defined({ containerID: view.containerID }),
     ready: running,
     started: running,
     restartCount: view.restartCount,

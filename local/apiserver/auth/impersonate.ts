@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { defined } from '../../../core/defined.ts';
 import { badRequest } from '../errors.ts';
 import type { UserInfo } from '../types.ts';
 import type { Attributes } from './rbac.ts';
@@ -78,7 +79,7 @@ export function actingUser(
   return {
     username,
     groups: withImplied(asked),
-    ...(uid === undefined ? {} : { uid }),
+    ...defined({ uid }),
     ...(Object.keys(extra).length > 0 ? { extra } : {}),
   };
 }

@@ -466,8 +466,8 @@ import { sessionPod } from '../pod/pod.ts';`,
     edits: [
       {
         file: 'controller/act/bind.ts',
-        find: '...(kept.maxStateBytes === undefined ? {} : { maxStateBytes: kept.maxStateBytes }),',
-        replace: '',
+        find: 'defined({ maxStateBytes: kept.maxStateBytes, maxPackedBytes',
+        replace: 'defined({ maxPackedBytes',
       },
     ],
     caughtBy: ['within maxState'],

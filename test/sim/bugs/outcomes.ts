@@ -119,8 +119,8 @@ export const outcomeBugs: readonly Bug[] = [
     edits: [
       {
         file: 'controller/status/outcome.ts',
-        find: '    ...(exitCode === undefined ? {} : { exitCode }),\n',
-        replace: '',
+        find: 'defined({ exitCode, ',
+        replace: 'defined({ ',
       },
     ],
   },

@@ -33,8 +33,8 @@ export const restartBugs: readonly Bug[] = [
       },
       {
         file: 'controller/act/own.ts',
-        find: '    ...(restartRequest === undefined ? {} : { restartRequest }),\n',
-        replace: '    ...(restartRequest === undefined ? {} : {}),\n',
+        find: '...defined({ restartRequest }),',
+        replace: '...defined({ restartRequest: undefined }),',
       },
     ],
   },

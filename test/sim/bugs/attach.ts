@@ -98,17 +98,4 @@ export const attachBugs: readonly Bug[] = [
       },
     ],
   },
-  {
-    name: 'after an attach to a session at rest no other of its node is opened',
-    caughtBy: ['settles', 'works', 'in time'],
-    within: 200,
-    focus: { attachesPerNode: 16 },
-    edits: [
-      {
-        file: 'controller/link/attach-limit.ts',
-        find: '          node.isResting = false;\n',
-        replace: '',
-      },
-    ],
-  },
 ];

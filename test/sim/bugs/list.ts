@@ -128,26 +128,6 @@ import { sessionPod } from '../pod/pod.ts';`,
     ],
   },
   {
-    name: 'a session with turns: One has had its turn only once that is counted',
-    caughtBy: ['one turn'],
-    within: 200,
-    // Sessions that are deleted make room for others, each with its chance.
-    focus: {
-      deeds: ['delete a session, and perhaps make another of its name'],
-      deedEveryMs: 60,
-      maxRunning: 8,
-      rates: { slow: 0.3, lost: 0.1 },
-      session: { turns: 'One' },
-    },
-    edits: [
-      {
-        file: 'controller/decide/suspend-reason.ts',
-        find: 'return ended !== undefined && (live?.status.index',
-        replace: 'return false && ended !== undefined && (live?.status.index',
-      },
-    ],
-  },
-  {
     name: 'a leader that is told to stop releases the lease that another has taken',
     edits: [
       {

@@ -26,6 +26,11 @@ export const loopBugs: readonly Bug[] = [
         find: 'if (isDeepStrictEqual(plain, stored)) return undefined;',
         replace: "if (isDeepStrictEqual(plain, stored) && plain.phase !== 'Ready') return undefined;",
       },
+      {
+        file: 'controller/reconcile.ts',
+        find: 'if (waitMs > 0) return waitMs;',
+        replace: 'if (waitMs > 0 && waitMs < Infinity) return waitMs;',
+      },
     ],
   },
 ];

@@ -229,6 +229,7 @@ export const poolBugs: readonly Bug[] = [
         find: "      return take(context, await effects.api.patch(pods, { namespace, name }, patch, { type: 'merge', signal }), true);\n",
         replace: `      const early = String(Number(resourceVersion) + 1);
       const metadata = { ...pod.metadata, resourceVersion: early, labels: { ...pod.metadata.labels, ...labels }, ownerReferences: [ownedBy(session)] };
+      effects.caches.saw(pods, { ...pod, metadata });
       take(context, { ...pod, metadata }, true);
       void effects.api.patch(pods, { namespace, name }, patch, { type: 'merge' }).catch(() => {});
       return;

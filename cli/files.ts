@@ -136,7 +136,7 @@ async function* walk(
   }
 }
 
-/** Reads something of a path; refuses a path of which that is not possible. */
+/** Reads something of a path; refuses the path where that fails. */
 async function read<T>(path: string, flag: string, reading: (path: string) => Promise<T>): Promise<T> {
   try {
     return await reading(path);

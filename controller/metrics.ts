@@ -125,7 +125,7 @@ export class ControllerMetrics implements Meter {
     const { refused, pods, registry } = this;
     new Counter({
       name: 'berth_frames_refused_total',
-      help: 'Pieces of frames on the stdout of session pods that had no effect. foreign, malformed and tooLarge are nobody’s accident, nor is forged but where a leader meets pods bound under an older master key; repeated, early, unkeyed and torn happen where a connection begins or breaks.',
+      help: 'Pieces of frames on the stdout of session pods that had no effect. repeated, early, unkeyed and torn occur when a connection begins or breaks. foreign, malformed and tooLarge do not occur by accident. forged occurs by accident only after a change of the master key, for pods that were bound before.',
       labelNames: ['reason'],
       registers: [registry],
       collect() {

@@ -30,7 +30,7 @@ export function observe({ caches }: Effects, session: CachedSession, memory: Ses
   const present = session.status?.podName;
   const pods = caches.podsOf(uid);
   const known = session.status?.podUID;
-  // A pod's name can be had again; it is the incarnation's own as long as its uid is not known to be another.
+  // Another pod may get the name. The pod is the incarnation's own while the status records no other uid.
   const isPresent = ({ metadata }: StoredPod) => metadata.name === present && (known ?? metadata.uid) === metadata.uid;
   const turns = caches.turnsNaming(namespace, name).map((turn) => withoutBroken(turn, memory));
   const pod = pods.find(isPresent);
@@ -102,7 +102,7 @@ function filesOf({ caches }: Effects, session: CachedSession, sessionClass: Worl
   return found;
 }
 
-/** A live turn at which reconciles fail is seen as one of which only the end can be written. */
+/** A live turn at which reconciles fail keeps only the fields that its end needs. */
 function withoutBroken(turn: CachedTurn, { broken }: SessionMemory): CachedTurn {
   const why = broken.get(turn.metadata.uid);
   return why === undefined || isTerminal(turn.status?.phase) ? turn : unreadableTurn(turn, why);

@@ -7,7 +7,7 @@ import { Extraction } from './state/extract.ts';
 import { replaceDirectory } from './state/unpack.ts';
 
 /**
- * Fills BERTH_AGENT_DIR with the content of the archives, of which a later one replaces files of an earlier one. Nothing
+ * Fills BERTH_AGENT_DIR with the content of the archives. A later archive replaces files of an earlier one. Nothing
  * in it can be written to: files are 0444, or 0555 where anybody may execute them. Throws an Error that names the entry,
  * and leaves the directory as it was, when an archive is damaged or holds what is not allowed.
  */

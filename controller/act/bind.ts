@@ -139,7 +139,7 @@ function ranBefore({ session, turns }: World): boolean {
 }
 
 /**
- * The archives of the agent's files, of ConfigMaps as the status records them. Undefined where they cannot be had: the memory
+ * The archives of the agent's files, of ConfigMaps as the status records them. Undefined where they cannot be read: the memory
  * has the reason.
  */
 async function agentFiles(
@@ -174,7 +174,7 @@ async function agentFiles(
   }
 }
 
-/** Problem that keeps the runner from getting the files of a ConfigMap, of which the status records this digest. */
+/** Problem that keeps the runner from getting the files of a ConfigMap. The status records this digest. */
 function lostFiles(name: string, configMap: ConfigMap | undefined, recorded: string | undefined): Problem | undefined {
   if (configMap?.metadata.labels?.[LABEL_AGENT_FILES] !== 'true')
     return { reason: 'AgentFilesMissing', message: noConfigMap(name) };

@@ -30,7 +30,7 @@ import { abortSuspension, askForSuspension, undoSuspension, verifySuspension } f
 import { writingSession } from './too-large.ts';
 import { writeTurn } from './write-turn.ts';
 
-/** Ends of turns that are nobody's wish and no agent's doing. */
+/** Ends of turns that neither a person asked for nor the agent caused. */
 const NOTEWORTHY: ReadonlySet<string> = new Set([
   'PodLost',
   'OOMKilled',

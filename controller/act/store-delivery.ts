@@ -136,7 +136,7 @@ export async function storeState(
   return { ...facts, ref: await put(context, 'State', { incarnation, seq: state.seq }, state.binary) };
 }
 
-/** Stores the contents of the files as one content, of which each file is a part. */
+/** Stores the files as one content, one after the other. */
 async function storeArtifacts(
   context: ReconcileContext,
   { seq, message: { files, leftOut } }: FrameOf<'artifacts'>,

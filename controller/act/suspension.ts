@@ -150,7 +150,7 @@ async function recheck({ effects, world, signal }: ReconcileContext): Promise<Re
   return { now: clock.now(), session, turns: present, approvals: found.map(slimApproval) };
 }
 
-/** The state cannot be had or stored: the runner takes turns again, people are told, and it is tried again later. */
+/** The state cannot be read or stored: the runner takes turns again, people are told, and it is tried again later. */
 export function abortSuspension(context: ReconcileContext, message: string): void {
   const { effects, memory, world, key } = context;
   undoSuspension(context);

@@ -17,7 +17,7 @@ import type { ReconcileContext } from './context.ts';
 import { refusal } from './refusal.ts';
 
 /**
- * The session's volume is there before a pod that mounts it. Rejects when it cannot be had, with the reason in the
+ * The session's volume is there before a pod that mounts it. Rejects when it cannot be created, with the reason in the
  * session's memory where a person must know it.
  */
 export async function ensureWorkspace(context: ReconcileContext, workspace: Workspace): Promise<void> {

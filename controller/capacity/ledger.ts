@@ -68,7 +68,7 @@ interface Served {
  * caches tell of every change as it happens, and the counts follow.
  */
 export class Ledger {
-  /** The concurrency groups, of which the same holds. */
+  /** The concurrency groups, counted in the same way. */
   readonly groups: Groups;
   readonly #options: LedgerOptions;
   readonly #slotUsage: SlotUsage;
@@ -241,8 +241,8 @@ export class Ledger {
   }
 
   /**
-   * Room for one more pod of a pool. A pool takes no slot that a session waits for, be it for one of the installation's or
-   * of the same class.
+   * Room for one more pod of a pool. A pool takes no slot that a session waits for, neither one of the installation's slots nor
+   * one of the class.
    */
   room(space: Space & { class: string }): Room {
     if (!this.#knows()) {
@@ -478,9 +478,9 @@ export class Ledger {
   }
 
   /**
-   * Goes through the queue as it is. Where a session is passed over because those before it take what it needs, the order
-   * holds only once they have it: of a namespace that is among them no other session is served until then, or the later one
-   * of the two might be the faster, and the next slot be that of the one passed over.
+   * Goes through the queue in its order. A session is passed over where those before it take the slots that it needs. Until
+   * these sessions have their slots, no other session of their namespaces is served. Otherwise a later session of the same
+   * namespace could take its slot first, and the next slot would go to the session that was passed over.
    */
   #serve(): Served {
     const found: Served = { keys: new Set(), othersFollow: false, isUncertain: false };

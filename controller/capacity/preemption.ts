@@ -38,8 +38,8 @@ export interface PreemptionInput {
 
 /**
  * Chooses whom to preempt for whom: candidate → applicant. In the order of the queue, each applicant gets the slot of
- * the candidate that has rested longest among those that help it: of several where a limit was lowered below what runs,
- * or where the applicant waits for slots of more than one limit.
+ * the candidate that has rested longest among those that help it. It gets the slots of several where one is not enough: a limit was
+ * lowered below what runs, or the applicant waits for slots of more than one limit.
  */
 export function planPreemption({
   queue,

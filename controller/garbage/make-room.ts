@@ -100,7 +100,7 @@ async function oldest(
   return chosen;
 }
 
-/** The sessions of the namespace of which something is stored. */
+/** The sessions of the namespace that have something stored. */
 async function ownedIn({ caches, store }: GarbageTools, namespace: string, signal: AbortSignal): Promise<Owned[]> {
   const stored = Map.groupBy(await store.list({ namespace }, signal), ({ sessionUID }) => sessionUID);
   return caches.allSessions().flatMap((session) => {

@@ -44,14 +44,15 @@ export class Attachment {
   readonly #schedule: AttachSchedule;
   readonly #closed = new AbortController();
   #stream: PodStream | undefined;
-  /** Texts for the next attach, while the attach is closed for want of texts; undefined otherwise. */
+  /** Texts for the next attach, while the attach is closed because there was nothing to send; undefined otherwise. */
   #waiting: string[] | undefined;
   /** Ends the wait for a text. */
   #wake: () => void = () => {};
   #writing: Promise<void> = Promise.resolve();
   /**
-   * An answer that is owed: since when, later by the time without an attach before the present one, the attaches that had none, and the
-   * end of the last of them while none is open (monotonic milliseconds).
+   * Present while the runner owes an answer. `since`: the moment from which its silence is counted, moved forward by the time without
+   * an attach. `attaches`: the number of attaches that had no answer. `closedAt`: the end of the last attach, while none is open. Times are
+   * monotonic milliseconds.
    */
   #silence: { since: number; attaches: number; closedAt?: number } | undefined;
   /** Start of the current run of failed attempts (monotonic milliseconds), and its length so far. */

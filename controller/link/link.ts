@@ -199,7 +199,7 @@ export class Link {
     this.#throttle.assigned();
     this.#binding.assign(session, incarnation);
     const { phase } = this.#view;
-    // Where this leader has claimed the pod, no other can have sent its runner anything, be it that it waits or has just been created.
+    // Nobody else can have sent anything to the runner of a pod that this leader has claimed.
     const isNew = phase === 'Unbound' || (phase === 'Opening' && this.#isCreated);
     this.#view = { ...this.#view, fresh: isNew && this.#claims.has(session) };
     this.#attachment.hurry();

@@ -1,7 +1,7 @@
 import type { LinkView } from './link-view.ts';
 import type { CachedSession } from './world.ts';
 
-/** Returns the UID of the pod of which the status says that its runner was bound, perhaps by an earlier leader. */
+/** Returns the UID of the pod whose runner was bound, as the status says, perhaps by an earlier leader. */
 export function podSaidBound({ status }: Pick<CachedSession, 'status'>): string | undefined {
   const was = status?.conditions?.some(
     ({ type, status: value, reason }) =>

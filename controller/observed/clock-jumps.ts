@@ -1,9 +1,9 @@
 import type { Leap } from '../../core/runtime.ts';
 
 /**
- * A time in milliseconds since the epoch, moved by what the clock has leapt over since. What has waited or run since that time
- * has done so for no longer than since the moved one: all machines may have slept meanwhile. `toldAt`: when the time was reckoned
- * back from, by how long something had taken; leaps before do not count.
+ * Returns a time in milliseconds since the epoch, moved forward by the jumps of the clock since. All machines may have slept during a
+ * jump, so nothing has run or waited for longer than since the moved time. `toldAt`: the moment at which the time was computed, as so
+ * many milliseconds ago; jumps before it do not count.
  */
 export function movedByLeaps(at: number, leaps: readonly Leap[], toldAt = at): number {
   return leaps.reduce((sum, { until, ms }) => (toldAt <= until ? sum + ms : sum), at);

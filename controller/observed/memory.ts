@@ -85,7 +85,7 @@ type IncarnationFact =
   /** The next suspension has nothing to do with those that failed. */
   | { fact: 'SuspensionFailuresOver' };
 
-/** Pauses between two attempts to suspend a session whose state cannot be had or stored. */
+/** Pauses between two attempts to suspend a session whose state cannot be read or stored. */
 const FIRST_AGAIN_MS = 5_000;
 const LAST_AGAIN_MS = 10 * 60_000;
 

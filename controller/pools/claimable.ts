@@ -44,7 +44,7 @@ function isSound({ pod, node, now }: ClaimableFacts, hash: string, maxAgeMs: num
   return !node || (!node.cordoned && node.ready);
 }
 
-/** Reports whether this leader has never heard of the pod's runner. One that has answered before does not start, be it silent now. */
+/** Reports whether this leader has never heard from the pod's runner. A runner that has answered once has started, even if it is silent now. */
 export function isUnheardOf(link: LinkView | undefined): boolean {
   return link === undefined || link.phase === 'Opening';
 }

@@ -149,7 +149,7 @@ export class Pools implements PoolCounts {
   }
 
   /**
-   * Requeues a pool of which a session has claimed a pod, or found none: no pod is made before the pause is over, and the
+   * Requeues a pool after a session has claimed one of its pods, or found none: no pod is made before the pause is over, and the
    * numbers in the status would be written while the session's runner is bound.
    */
   #changedByStart(namespace: string, name: string): void {
@@ -160,7 +160,7 @@ export class Pools implements PoolCounts {
     for (const { metadata } of this.#options.caches.allPools()) this.changed(metadata.namespace, metadata.name);
   }
 
-  /** Counts the start of a session, with a pod of the pool or for want of one. */
+  /** Counts the start of a session, with a pod of the pool, or without because there was none. */
   count(what: 'claimed' | 'missed', namespace: string, name: string, tookMs?: number): void {
     if (tookMs !== undefined) this.#options.meter?.claimed(tookMs / 1000);
     const pool = this.#options.caches.pool(namespace, name);

@@ -3,7 +3,7 @@ import { LABEL_AGENT_FILES } from '../../core/resources/names.ts';
 import { configMapsIn } from '../observed/agent-files.ts';
 import type { Problem, World } from '../observed/world.ts';
 
-/** Problem of an agent of which a ConfigMap with files is not there, or not known. */
+/** Problem of an agent whose ConfigMap with files does not exist, or is not known. */
 export function missingFiles(sources: readonly AgentFile[], present: World['agentFiles']): Problem | undefined {
   const [missing] = [...configMapsIn(sources)].filter((name) => !present?.has(name));
   if (missing === undefined) return undefined;

@@ -17,7 +17,7 @@ interface File {
   executable: boolean;
 }
 
-/** The files of an agent cannot be had as they are asked for; the message names the ConfigMap and says what to do. */
+/** The files of an agent are not there as the session names them; the message names the ConfigMap and says what to do. */
 export class AgentFilesError extends Error {}
 
 /**

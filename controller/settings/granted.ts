@@ -47,8 +47,8 @@ export function limitsOf(turn: Pick<CachedTurn, 'spec' | 'status'>, rules: Rules
 }
 
 /**
- * Grant of a turn that has begun, which it keeps for its next attempts; undefined before, also where the turn has a grant
- * because it waits for its first pod: of that only the time for the pod's start counts.
+ * Grant of a turn that has begun, which it keeps for its next attempts; undefined for a turn that has not. A turn that waits for its
+ * first pod has a grant too, but only for the time that the pod may take to start.
  */
 export function grantKept({ status }: Pick<CachedTurn, 'status'>): Granted | undefined {
   return status.attempt ? status.granted : undefined;

@@ -82,7 +82,7 @@ export function nextAttemptAt(turn: CachedTurn): number {
   return Date.parse(lostAt) + Math.min(RETRY_BACKOFF_MS * 2 ** (attempt - 1), MAX_RETRY_BACKOFF_MS);
 }
 
-/** Status of a turn that a pod runs. `facts` are those of its beginning, of which a turn that has begun keeps its group. */
+/** Status of a turn that a pod runs. `facts` are those of its beginning; a turn that has begun keeps its group. */
 export function running(
   turn: CachedTurn,
   facts: Required<Pick<TurnStatus, 'index' | 'incarnation' | 'podUID' | 'granted'>> &

@@ -6,7 +6,7 @@ type Position = Pick<StoreKey, 'incarnation' | 'seq'>;
 export class LatestStates {
   readonly #bySession = new Map<string, Position & { bytes: number }>();
 
-  /** Adds bytes of a state, of which there may be several parts. */
+  /** Adds bytes of a state, which may have several parts. */
   add(sessionUID: string, { incarnation, seq }: Position, bytes: number): void {
     const known = this.#bySession.get(sessionUID);
     const order = known ? incarnation - known.incarnation || seq - known.seq : 1;

@@ -90,7 +90,7 @@ function startFailure(error: unknown, file: string, field: string): unknown {
   return new TurnFailure('CommandNotExecutable', `${field}: ${file} cannot be executed (${code})${hint}`);
 }
 
-/** Length of the line that names an interpreter, of which the kernel reads no more; bytes. */
+/** Bytes of the line that names an interpreter; the kernel reads no more of it. */
 const MAX_INTERPRETER_LINE = 256;
 
 /** Reports whether the first line of a file is a #! line that ends with a carriage return. */

@@ -87,7 +87,7 @@ export class JsonLinesReader {
     return { status: 'success', output: value, ...this.#usage(usage, this.#result) };
   }
 
-  /** Clause about lines that are no JSON objects, of which the result may be one; empty if there is none. */
+  /** Clause about lines that are no JSON objects, as the result may be one of them; empty if there is none. */
   #brokenLines(): string {
     if (!this.#lastBroken) return '';
     const { column, ...problem } = findJsonProblem(this.#lastBroken.toString('utf8'));

@@ -54,7 +54,7 @@ export interface Ran {
   exit: Exit;
   stopped: StopReason | undefined;
   result: Envelope | TurnFailure | NoResult | undefined;
-  /** Family of the process, of which some processes may be left. */
+  /** Family of the process; some of its processes may be left. */
   family: Contained;
 }
 

@@ -20,8 +20,8 @@ const YOUNG_MS = 10_000;
 /** Time within which a claimed pod is attached by a leader that has just found it. */
 const ATTACH_MS = 5_000;
 /**
- * Time within which a pod that was claimed while it started answers, and at most half of `timeouts.start`: it may hang where the
- * session's own would not, and no turn ends for want of a start before that one was tried.
+ * Time within which a pod that was claimed while it started has to answer, and at most half of `timeouts.start`. The pod may hang
+ * where a pod of the session's own would start, so enough time is left to try one before the turn ends.
  */
 const START_MS = 120_000;
 

@@ -1,11 +1,10 @@
-import { isConflict } from '../../core/kube/errors.ts';
+import { isConflict, isRefusal } from '../../core/kube/errors.ts';
 import { type StoredTurn, turns } from '../../core/resources/kinds.ts';
 import type { TurnStatus } from '../../core/resources/turn.ts';
 import { learn } from '../observed/memory.ts';
 import { isGiven } from '../observed/own-turns.ts';
 import type { CachedTurn } from '../observed/world.ts';
 import type { ReconcileContext } from './context.ts';
-import { isRefusal } from './own.ts';
 import { writingTurn } from './too-large.ts';
 
 /**

@@ -1,5 +1,6 @@
 import type { StoredPod } from '../../core/kube/builtin.ts';
 import { keyOf, refOf } from '../../core/kube/cache.ts';
+import { isConflict, isRefusal } from '../../core/kube/errors.ts';
 import { LABEL_CLASS, LABEL_SESSION_UID } from '../../core/resources/names.ts';
 import type { Clock } from '../../core/runtime.ts';
 import type { Caches } from '../caches/caches.ts';
@@ -356,6 +357,15 @@ export class Ledger {
     this.#unconfirmedPods.get(key)?.();
     this.#unconfirmedPods.delete(key);
     this.#slotUsage.confirm(key);
+  }
+
+  /**
+   * Ends the reservation after a request for the pod has failed, or keeps it as long as the request may take effect. A refusal does
+   * not, if nothing is under way from an earlier request.
+   */
+  failed(namespace: string, pod: string, error: unknown): void {
+    if (isRefusal(error) && !isConflict(error) && !this.isUnconfirmed(namespace, pod)) this.confirm(namespace, pod);
+    else this.confirmLater(namespace, pod);
   }
 
   /** Keeps the slot taken until it is known whether the last request for the pod took effect. */

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { refOf } from '../../core/kube/cache.ts';
-import { ifThere, isAlreadyExists, isConflict, isNotFound } from '../../core/kube/errors.ts';
+import { ifThere, isAlreadyExists, isConflict, isNotFound, isRefusal } from '../../core/kube/errors.ts';
 import type { EventSubject } from '../../core/kube/events.ts';
 import { WorkQueue } from '../../core/kube/queue.ts';
 import type { KubeApi } from '../../core/kube/types.ts';
@@ -8,7 +8,6 @@ import { environments, type Session, type StoredEnvironment, sessions } from '..
 import { API_GROUP_VERSION, LABEL_ENVIRONMENT, LABEL_MANAGED_BY, MANAGED_BY } from '../../core/resources/names.ts';
 import { type Clock, type Logger, msUntil, type Random } from '../../core/runtime.ts';
 import type { Store } from '../../core/store/store.ts';
-import { isRefusal } from '../act/own.ts';
 import type { Caches } from '../caches/caches.ts';
 import type { Watches } from '../caches/watches.ts';
 import { ownTurns } from '../observed/own-turns.ts';

@@ -17,7 +17,6 @@ import {
 import type { SessionPoolStatus } from '../../core/resources/sessionpool.ts';
 import { type Clock, type Logger, leapsOf, msUntil, type Random } from '../../core/runtime.ts';
 import type { PoolCounts } from '../act/context.ts';
-import { failed } from '../act/own.ts';
 import { refusal } from '../act/refusal.ts';
 import type { Caches } from '../caches/caches.ts';
 import type { Watches } from '../caches/watches.ts';
@@ -331,7 +330,7 @@ export class Pools implements PoolCounts {
       });
       memory.numbers.sawPod(number);
     } catch (error) {
-      failed(ledger, namespace, name, error);
+      ledger.failed(namespace, name, error);
       throw error;
     }
     ledger.confirm(namespace, name);

@@ -51,6 +51,11 @@ const is = (code: number, reason?: string) => (error: unknown) =>
   error instanceof ApiError && error.code === code && (reason === undefined || error.reason === reason);
 
 export const isNotFound = is(404);
+/** Reports whether the API server has said no: the request has had no effect and will have none. */
+export function isRefusal(error: unknown): boolean {
+  return isTooLarge(error) || (error instanceof ApiError && error.code < 500 && error.code !== 408);
+}
+
 /** Resolves with undefined where there is no such object. */
 export async function ifThere<T>(answer: Promise<T>): Promise<T | undefined> {
   try {

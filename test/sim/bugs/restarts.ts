@@ -32,7 +32,7 @@ export const restartBugs: readonly Bug[] = [
         replace: '      return undefined;',
       },
       {
-        file: 'controller/act/own.ts',
+        file: 'controller/decide/admitted-status.ts',
         find: '...defined({ restartRequest }),',
         replace: '...defined({ restartRequest: undefined }),',
       },

@@ -329,6 +329,8 @@ export class Attachment {
       this.write([ASK_READY, ...waiting]);
       this.expectAnswer();
       const openedAt = clock.monotonic();
+      const unanswered = () => this.#silence?.attaches ?? 0;
+      const before = unanswered();
       const end = await stream.closed;
       this.#stream = undefined;
       leave();
@@ -337,8 +339,8 @@ export class Attachment {
       // A broken connection is not the pod's silence; one that this side closed for lack of an answer is.
       if (end.by !== 'local') this.#silence = undefined;
       else if (this.#silence) this.#silence.closedAt = clock.monotonic();
-      // An attach that worked makes a quick attempt worthwhile, and so does an answer that is waited for.
-      if (this.#silence || clock.monotonic() - openedAt > STABLE_MS) this.#schedule.opened();
+      // An attach that worked makes a quick attempt worthwhile, and so does one that was closed because no answer came.
+      if (unanswered() > before || clock.monotonic() - openedAt > STABLE_MS) this.#schedule.opened();
       log.debug({ pod: pod.name, by: end.by, message: end.message }, 'attach ended');
       if (signal.aborted) return;
       if (!this.#answered) this.#failed();

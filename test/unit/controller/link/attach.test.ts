@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
-import { bound, runTurn, setUp, TURN } from './support.ts';
+import type { LinkOptions } from '../../../../controller/link/options.ts';
+import type { PodStream, StreamEnd } from '../../../../core/kube/types.ts';
+import { VirtualClock } from '../../../support/virtual-clock.ts';
+import { bound, linkTo, runTurn, setUp, TURN } from './support.ts';
 
 test('the first attach is tried 120 ms after the pod was scheduled', async () => {
   const { clock, link } = setUp();
@@ -99,4 +102,26 @@ describe('an attach', () => {
     await clock.advance(20_000);
     assert.deepEqual([pod.given, link.view.delivery?.result.message.outcome], [['turn-1', 'turn-2'], 'Cancelled']);
   });
+});
+
+test('an attach that opens and takes no text is tried as seldom as one that does not open', async () => {
+  const clock = new VirtualClock();
+  let attempts = 0;
+  const attach = async (): Promise<PodStream> => {
+    attempts++;
+    const { promise, resolve } = Promise.withResolvers<StreamEnd>();
+    return {
+      write: () => Promise.reject(new Error('the pipe is broken')),
+      closeStdin: () => {},
+      pause: () => {},
+      resume: () => {},
+      close: () => resolve({ by: 'local', message: 'closed' }),
+      closed: promise,
+    };
+  };
+  linkTo({ attach } as unknown as LinkOptions['api'], clock);
+  await clock.advance(2_000);
+  attempts = 0;
+  await clock.advance(60_000);
+  assert.ok(attempts > 0 && attempts <= 8, `${attempts}`);
 });

@@ -1,3 +1,4 @@
+import { DEFAULT_TIMEOUTS, DEFAULT_TTL } from '../core/resources/defaults.ts';
 import { formatDuration, parseDuration } from '../core/resources/duration.ts';
 import type { StoredSession, StoredTurn } from '../core/resources/kinds.ts';
 import type { Condition } from '../core/resources/schema.ts';
@@ -34,16 +35,6 @@ export interface Explanation {
   /** Further problems that do not block the session. */
   also: string[];
 }
-
-/** Built-in timeouts and times to live, where neither session nor class sets one. */
-export const BUILT_IN = {
-  idle: '2h',
-  start: '10m',
-  approval: '24h',
-  turn: '30m',
-  ttlAfterFinished: { One: '24h', Many: '168h' },
-  ttlAfterSuspended: '720h',
-} as const;
 
 /** Explains the present state of a session. */
 export function explain(facts: WhyFacts): Explanation {
@@ -117,7 +108,7 @@ const turnsText = (count: number) => (count === 1 ? 'its waiting turn' : `its ${
 
 function finished({ session, allowed }: WhyFacts, condition: Condition | undefined, also: string[]): Explanation {
   const { spec, metadata } = session;
-  const ttl = spec.ttlAfterFinished ?? allowed?.ttlAfterFinished ?? BUILT_IN.ttlAfterFinished[spec.turns];
+  const ttl = spec.ttlAfterFinished ?? allowed?.ttlAfterFinished ?? DEFAULT_TTL.finished[spec.turns];
   return {
     headline: `${metadata.name} is finished: nothing blocks it, and it takes no turn`,
     ...timed(condition),
@@ -136,7 +127,7 @@ function asks({ session, cliName }: WhyFacts, turn: StoredTurn, also: string[]):
     headline: `${name} waits for a decision on turn ${turn.metadata.name}`,
     ...(approval ? { because: approval.prompt, since: approval.since } : {}),
     next: `without a decision turn ${turn.metadata.name} fails as ApprovalTimeout`,
-    ...(approval ? later(approval.since, granted?.approval ?? BUILT_IN.approval) : {}),
+    ...(approval ? later(approval.since, granted?.approval ?? DEFAULT_TIMEOUTS.approval) : {}),
     act: [`${cliName} approve ${name} [--deny]`],
     also,
   };
@@ -147,7 +138,7 @@ function runs({ session, cliName }: WhyFacts, turn: StoredTurn, behind: number, 
   const since = startedAt ?? conditions?.find(({ type }) => type === 'Running')?.lastTransitionTime;
   const { name } = session.metadata;
   // The time of a wait for an approval does not count, and is not recorded.
-  const limit = approval ? undefined : (granted?.timeout ?? BUILT_IN.turn);
+  const limit = approval ? undefined : (granted?.timeout ?? DEFAULT_TIMEOUTS.turn);
   return {
     headline: `${name} runs turn ${turn.metadata.name}: nothing blocks it`,
     ...(since ? { since } : {}),
@@ -209,7 +200,10 @@ function isReady({ session, allowed }: WhyFacts, live: StoredTurn[], also: strin
       also,
     };
   }
-  const idle = atMost(spec.timeouts?.idle ?? allowed?.timeouts?.idle ?? BUILT_IN.idle, allowed?.maxTimeouts?.idle);
+  const idle = atMost(
+    spec.timeouts?.idle ?? allowed?.timeouts?.idle ?? DEFAULT_TIMEOUTS.idle,
+    allowed?.maxTimeouts?.idle,
+  );
   return {
     headline: `${metadata.name} is ready: nothing blocks it, and no turn waits`,
     ...(ready ? { since: ready.lastTransitionTime } : {}),
@@ -237,7 +231,7 @@ function failsToStart({ session, cliName }: WhyFacts, count: number, also: strin
 
 function rests({ session, allowed }: WhyFacts, condition: Condition | undefined, also: string[]): Explanation {
   const { spec, metadata } = session;
-  const ttl = spec.ttlAfterSuspended ?? allowed?.ttlAfterSuspended ?? BUILT_IN.ttlAfterSuspended;
+  const ttl = spec.ttlAfterSuspended ?? allowed?.ttlAfterSuspended ?? DEFAULT_TTL.suspended;
   const isSuspended = condition?.type === 'Suspended' && condition.status === 'True';
   return {
     headline: isSuspended
@@ -262,7 +256,7 @@ function starts(
   const [first] = live;
   // A pod's time to start begins with the pod, which a session is admitted for.
   const admitted = status.conditions?.find(({ type, status }) => type === 'Admitted' && status === 'True');
-  const own = spec.timeouts?.start ?? allowed?.timeouts?.start ?? BUILT_IN.start;
+  const own = spec.timeouts?.start ?? allowed?.timeouts?.start ?? DEFAULT_TIMEOUTS.start;
   const start = first?.status?.granted?.start ?? atMost(own, allowed?.maxTimeouts?.start);
   const then = first ? `turn ${first.metadata.name} runs` : 'it takes turns';
   return {

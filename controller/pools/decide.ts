@@ -6,7 +6,7 @@ import { movedByLeaps } from '../observed/clock-jumps.ts';
 import { type LinkView, silencePatience } from '../observed/link-view.ts';
 import { givenUpAt, isHopeless, isOver, ownContainer, podProblem, startedContainer } from '../observed/pod-status.ts';
 import type { Problem } from '../observed/world.ts';
-import { DEFAULT_TIMEOUTS } from '../settings/timeouts.ts';
+import { DEFAULT_START_MS } from '../settings/effective.ts';
 import { isClaimable, isUnheardOf } from './claimable.ts';
 import type { PoolFailures, PoolPod, PoolWorld } from './pool-world.ts';
 import { poolStatus } from './status.ts';
@@ -216,7 +216,7 @@ function answersBy({ now, leaps, unresponsiveMs }: PoolWorld, { pod, link }: Poo
   if (!isUnheardOf(link)) return Number.POSITIVE_INFINITY;
   const asked = startedContainer(pod) ? movedByLeaps(link?.openedAt ?? now, leaps) + unresponsiveMs : 0;
   const createdAt = movedByLeaps(Date.parse(pod.metadata.creationTimestamp), leaps);
-  return Math.max(createdAt + DEFAULT_TIMEOUTS.start, asked);
+  return Math.max(createdAt + DEFAULT_START_MS, asked);
 }
 
 /** The problem for which the pod is given up; undefined while it is sound. */
@@ -250,7 +250,7 @@ function brokenBy(world: PoolWorld, one: PoolPod): Problem | undefined {
     return (
       problem ?? {
         reason: 'PoolPodsFail',
-        message: `Pod ${name} did not start within ${DEFAULT_TIMEOUTS.start / 60_000} minutes.`,
+        message: `Pod ${name} did not start within ${DEFAULT_START_MS / 60_000} minutes.`,
       }
     );
   }

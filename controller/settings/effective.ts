@@ -1,5 +1,6 @@
 import type { ArtifactLimits, Limits } from '../../core/frames/messages.ts';
 import { sessionRefusal } from '../../core/resources/allowed.ts';
+import { DEFAULT_TIMEOUTS } from '../../core/resources/defaults.ts';
 import type { StoredSessionClass } from '../../core/resources/kinds.ts';
 import { selects } from '../../core/resources/label-selector.ts';
 import { MAX_ENVIRONMENT_BYTES } from '../../core/resources/limits.ts';
@@ -14,7 +15,7 @@ import { type Kept, keptOf } from './persistence.ts';
 import { type PodTemplate, podTemplate } from './pod-template.ts';
 import { type Resources, resourcesOf } from './resources.ts';
 import { classProblem, limitsOf } from './sandbox.ts';
-import { DEFAULT_TIMEOUTS } from './timeouts.ts';
+import { toMs } from './timeouts.ts';
 import { proxyVariables, workspaceVariables } from './variables.ts';
 
 /** The settings that a session runs with: its own over its class's over the built-in ones. */
@@ -38,7 +39,7 @@ export interface Effective extends AgentSettings, ImageSettings {
   heuristics: Heuristics | undefined;
 }
 
-export const DEFAULT_START_MS = DEFAULT_TIMEOUTS.start;
+export const DEFAULT_START_MS = toMs(DEFAULT_TIMEOUTS.start);
 
 type Spec = CachedSession['spec'];
 

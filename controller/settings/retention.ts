@@ -1,6 +1,6 @@
+import { DEFAULT_HISTORY, DEFAULT_TTL } from '../../core/resources/defaults.ts';
 import { parseDuration } from '../../core/resources/duration.ts';
 import type { StoredSessionClass } from '../../core/resources/kinds.ts';
-import { MiB } from '../../core/resources/limits.ts';
 import { parseQuantity } from '../../core/resources/quantity.ts';
 import type { CachedSession } from '../observed/world.ts';
 
@@ -19,8 +19,6 @@ export interface HistoryLimits {
   stored: number;
 }
 
-const DAY_MS = 24 * 3_600_000;
-
 /** Nothing is deleted while the class is gone: it may be replaced, and may keep for longer than the defaults do. */
 const EVERYTHING: Retention = {
   finishedMs: Number.POSITIVE_INFINITY,
@@ -37,18 +35,17 @@ export function retention({ spec }: CachedSession, sessionClass: StoredSessionCl
   const { spec: ofClass } = sessionClass;
   const own = <K extends 'ttlAfterFinished' | 'ttlAfterSuspended' | 'history'>(field: K) =>
     ofClass.overrides.includes(field) ? spec[field] : undefined;
-  const ms = (text: string | undefined, days: number) => (text ? parseDuration(text) : days * DAY_MS);
   const history = { ...ofClass.history, ...own('history') };
   return {
     // The state of a build is the archive of an environment; see `environments/unused.ts`.
     finishedMs: spec.build
       ? Number.POSITIVE_INFINITY
-      : ms(own('ttlAfterFinished') ?? ofClass.ttlAfterFinished, spec.turns === 'One' ? 1 : 7),
-    suspendedMs: ms(own('ttlAfterSuspended') ?? ofClass.ttlAfterSuspended, 30),
+      : parseDuration(own('ttlAfterFinished') ?? ofClass.ttlAfterFinished ?? DEFAULT_TTL.finished[spec.turns]),
+    suspendedMs: parseDuration(own('ttlAfterSuspended') ?? ofClass.ttlAfterSuspended ?? DEFAULT_TTL.suspended),
     history: {
-      turns: history.turns ?? 100,
-      bytes: history.bytes ? parseQuantity(history.bytes) : MiB,
-      stored: history.stored ? parseQuantity(history.stored) : 16 * MiB,
+      turns: history.turns ?? DEFAULT_HISTORY.turns,
+      bytes: parseQuantity(history.bytes ?? DEFAULT_HISTORY.bytes),
+      stored: parseQuantity(history.stored ?? DEFAULT_HISTORY.stored),
     },
   };
 }

@@ -1,22 +1,10 @@
-import { formatDuration, parseDuration } from '../../core/resources/duration.ts';
+import { DEFAULT_TIMEOUTS } from '../../core/resources/defaults.ts';
+import { parseDuration } from '../../core/resources/duration.ts';
 import type { StoredSessionClass } from '../../core/resources/kinds.ts';
 import type { CachedSession } from '../observed/world.ts';
 
 type Spec = CachedSession['spec'];
 export type TimeoutName = keyof NonNullable<Spec['timeouts']>;
-
-const MINUTE = 60_000;
-
-/** Built-in timeouts in milliseconds; Infinity: none. */
-export const DEFAULT_TIMEOUTS = {
-  start: 10 * MINUTE,
-  turn: 30 * MINUTE,
-  stall: Number.POSITIVE_INFINITY,
-  idle: 120 * MINUTE,
-  approval: 24 * 60 * MINUTE,
-  persist: 5 * MINUTE,
-  lifetime: Number.POSITIVE_INFINITY,
-} as const satisfies Partial<Record<TimeoutName, number>>;
 
 /**
  * Timeout of a session as written: the session's, the class's or the built-in one, at most the class's ceiling.
@@ -27,9 +15,7 @@ export function timeoutText(
   spec: Spec,
   sessionClass: StoredSessionClass | undefined,
 ): string | undefined {
-  const byDefault = DEFAULT_TIMEOUTS[name];
-  const builtIn = Number.isFinite(byDefault) ? formatDuration(byDefault) : undefined;
-  const wanted = spec.timeouts?.[name] ?? sessionClass?.spec.timeouts?.[name] ?? builtIn;
+  const wanted = spec.timeouts?.[name] ?? sessionClass?.spec.timeouts?.[name] ?? DEFAULT_TIMEOUTS[name];
   return atMost(wanted, sessionClass?.spec.maxTimeouts?.[name]);
 }
 

@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { DEFAULT_TIMEOUTS } from './defaults.ts';
 import { DURATION_PATTERN } from './duration.ts';
 import { BUILDER_DIRECTORY, RUNNER_DIRECTORY, SECRETS_DIRECTORY } from './names.ts';
 
@@ -96,19 +97,29 @@ export const resourceRequirements = z.strictObject({
     .describe('Maximum amounts that the pod may use. A limit below an inherited request lowers that request.'),
 });
 
-/** Builds a schema per timeout from its description and default. */
-const eachTimeout = <T>(make: (text: string, byDefault: string) => T) => ({
-  start: make('Maximum time from the creation of the pod until it can take turns.', '10m'),
-  turn: make('Maximum time from the start of a turn until its result.', '30m'),
-  stall: make(
-    'Maximum time that a running turn may write no output and send no events; then it is stopped.',
-    'no limit',
-  ),
-  idle: make('Time after the last activity until the pod is deleted; the next turn wakes the session.', '2h'),
-  approval: make('Maximum time that a turn waits for an approval; then it fails.', '24h'),
-  persist: make('Maximum time that a result or a suspension waits for a failing store.', '5m'),
-  lifetime: make('Time from the creation of the session until it is finished, even while a turn runs.', 'no limit'),
-});
+const TIMEOUTS = {
+  start: 'Maximum time from the creation of the pod until it can take turns.',
+  turn: 'Maximum time from the start of a turn until its result.',
+  stall: 'Maximum time that a running turn may write no output and send no events; then it is stopped.',
+  idle: 'Time after the last activity until the pod is deleted; the next turn wakes the session.',
+  approval: 'Maximum time that a turn waits for an approval; then it fails.',
+  persist: 'Maximum time that a result or a suspension waits for a failing store.',
+  lifetime: 'Time from the creation of the session until it is finished, even while a turn runs.',
+} as const;
+
+/** Builds a schema for each timeout from its description and default. */
+const eachTimeout = <T>(make: (text: string, byDefault: string) => T) => {
+  const named = (name: keyof typeof TIMEOUTS) => make(TIMEOUTS[name], DEFAULT_TIMEOUTS[name] ?? 'no limit');
+  return {
+    start: named('start'),
+    turn: named('turn'),
+    stall: named('stall'),
+    idle: named('idle'),
+    approval: named('approval'),
+    persist: named('persist'),
+    lifetime: named('lifetime'),
+  };
+};
 
 export const timeouts = z.strictObject(
   eachTimeout((text, byDefault) => duration().optional().describe(`${text} Default: ${byDefault}.`)),

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
-import { BUILT_IN, explain, type WhyFacts, whyText } from '../../../cli/why.ts';
-import { retention } from '../../../controller/settings/retention.ts';
-import { DEFAULT_TIMEOUTS } from '../../../controller/settings/timeouts.ts';
+import { explain, type WhyFacts, whyText } from '../../../cli/why.ts';
+import { DEFAULT_TTL } from '../../../core/resources/defaults.ts';
 import { parseDuration } from '../../../core/resources/duration.ts';
 
 const SINCE = '2026-01-01T00:00:00Z';
@@ -142,7 +141,7 @@ describe('what blocks a session, and what happens next:', () => {
       'nothing, when it is suspended',
       { status: { phase: 'Suspended', conditions: [condition('Suspended', 'True', 'Suspended')] } },
       /is suspended: nothing blocks it/,
-      { next: /wakes it; without one it is deleted/, at: after(BUILT_IN.ttlAfterSuspended) },
+      { next: /wakes it; without one it is deleted/, at: after(DEFAULT_TTL.suspended) },
     ],
     [
       'nothing any more, when it is finished',
@@ -203,15 +202,4 @@ test('every fact of an explanation is one line with its time', () => {
     '  also     c',
   ];
   assert.equal(text, `${lines.join('\n')}\n`);
-});
-
-test('the built-in times are those of the controller', () => {
-  for (const name of ['idle', 'start', 'approval', 'turn'] as const) {
-    assert.equal(parseDuration(BUILT_IN[name]), DEFAULT_TIMEOUTS[name], name);
-  }
-  for (const turns of ['One', 'Many'] as const) {
-    const { finishedMs, suspendedMs } = retention({ spec: { turns } } as never, { spec: { overrides: [] } } as never);
-    assert.equal(parseDuration(BUILT_IN.ttlAfterFinished[turns]), finishedMs);
-    assert.equal(parseDuration(BUILT_IN.ttlAfterSuspended), suspendedMs);
-  }
 });

@@ -18,7 +18,12 @@ export function learningApi(
     return answer;
   };
   return {
-    ...api,
+    list: (resource, options) => api.list(resource, options),
+    watch: (resource, options) => api.watch(resource, options),
+    podLog: (ref, options) => api.podLog(ref, options),
+    attach: (ref, options) => api.attach(ref, options),
+    exec: (ref, options) => api.exec(ref, options),
+    delete: (resource, ref, options) => api.delete(resource, ref, options),
     get: (resource, ref, options) => learned(resource, api.get(resource, ref, options)),
     create: (resource, object, options) => learned(resource, api.create(resource, object, options)),
     replace: (resource, object, options) => learned(resource, api.replace(resource, object, options)),

@@ -3,6 +3,7 @@ import { isGiven } from '../observed/own-turns.ts';
 import { isOver } from '../observed/pod-status.ts';
 import type { CachedTurn, Problem } from '../observed/world.ts';
 import type { Draft } from './draft.ts';
+import { roomWait } from './room.ts';
 
 /** Concurrency groups: a turn may not begin while its group's limit of turns run. */
 
@@ -50,7 +51,8 @@ export function groupPart(draft: Draft): 'Waits' | 'Begins' | undefined {
   const ends = actions.some(
     (action) => action.do === 'WriteTurn' && action.turn === turn && isTerminal(action.status.phase),
   );
-  if (ends) return undefined;
+  // A turn that waits for room in the store would keep the group from others, whose end may be what makes the room.
+  if (ends || roomWait(draft)) return undefined;
   if (!world.group.free) return 'Waits';
   if (actions.some(({ do: what }) => what === 'OwnIncarnation')) return 'Begins';
   const starts =

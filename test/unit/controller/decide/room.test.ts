@@ -59,6 +59,13 @@ describe('a turn of a namespace that has no room for what its session stored las
     );
   });
 
+  test('takes no place in its concurrency group, which others may need to make the room', () => {
+    const session = aSession({ spec: { concurrencyGroup: { name: 'group', limit: 1 } }, status: RUNNING_STATUS });
+    const world = { ...running, session, memory: { roomMadeAt: NOW } };
+    assert.equal(decide(aWorld(world)).group, 'Begins', 'with room');
+    assert.equal(decide(aWorld({ ...world, shortOfRoom })).group, undefined);
+  });
+
   test('gives its slot to a session that waits for one', () => {
     const memory = { roomMadeAt: NOW };
     const world = { ...running, memory, preemptFor: { for: 'team/other' } };

@@ -1,9 +1,7 @@
 import { environments, type StoredEnvironment, sessions } from '../../../core/resources/kinds.ts';
-import type { SimServer } from '../api/server.ts';
 import type { Plan } from '../cluster/agent.ts';
 import type { Dice } from '../random.ts';
-import type { Scheduler } from '../scheduler.ts';
-import type { Trace } from '../trace.ts';
+import { repeated, type Surroundings } from './repeated.ts';
 import { CLASSES, environmentOf, NAMESPACES } from './users.ts';
 import { create, nothing } from './writes.ts';
 
@@ -29,48 +27,37 @@ export function buildPlan(input: unknown, dice: Dice): Plan {
   return { ms: dice.skewed(5, 8000), output: 1, state: dice.int(100, 20_000), builds, talksMs: 1_000 };
 }
 
-interface Surroundings {
-  scheduler: Scheduler;
-  server: SimServer;
-  trace: Trace;
-  dice: Dice;
-}
-
 /** Users who create and delete Environments and the sessions that build them, until `end`. */
 export class EnvironmentOwners {
   readonly #here: Surroundings;
-  readonly #everyMs: number;
-  #over = false;
+  readonly #stop: () => void;
 
   constructor(surroundings: Surroundings) {
     this.#here = surroundings;
-    this.#everyMs = surroundings.dice.skewed(500, 8000);
-    this.#next();
+    this.#stop = repeated(surroundings, 'an owner of environments', surroundings.dice.skewed(500, 8000), () =>
+      this.#act(),
+    );
   }
 
   /** Ends the changes. From then on Environments that cannot become ready are replaced. */
   end(): void {
-    this.#over = true;
+    this.#stop();
     this.#mend();
   }
 
-  #next(): void {
-    const { scheduler, dice, server, trace } = this.#here;
-    scheduler.after(this.#everyMs * 2 * dice.uniform(), undefined, 'an owner of environments', () => {
-      if (this.#over) return;
-      const namespace = dice.pick(NAMESPACES);
-      const builds = server.list(sessions).filter(({ spec }) => spec.build);
-      if (dice.chance(0.15) && builds.length > 0) this.#deleteBuild(dice.pick(builds)?.metadata);
-      else {
-        const sessionClass = dice.pick(CLASSES);
-        const { name } = environmentOf(sessionClass);
-        const isThere = server.get(environments, namespace, name) !== undefined;
-        trace.line(() => ['user', isThere ? 'deletes' : 'creates', `environment ${namespace}/${name}`]);
-        if (isThere) void server.admin.delete(environments, { namespace, name }).catch(nothing);
-        else this.#create(namespace, sessionClass, dice.pick([...SOUND, ...SOUND, UNSOLVABLE, FLAKY]));
-      }
-      this.#next();
-    });
+  #act(): void {
+    const { dice, server, trace } = this.#here;
+    const namespace = dice.pick(NAMESPACES);
+    const builds = server.list(sessions).filter(({ spec }) => spec.build);
+    if (dice.chance(0.15) && builds.length > 0) this.#deleteBuild(dice.pick(builds)?.metadata);
+    else {
+      const sessionClass = dice.pick(CLASSES);
+      const { name } = environmentOf(sessionClass);
+      const isThere = server.get(environments, namespace, name) !== undefined;
+      trace.line(() => ['user', isThere ? 'deletes' : 'creates', `environment ${namespace}/${name}`]);
+      if (isThere) void server.admin.delete(environments, { namespace, name }).catch(nothing);
+      else this.#create(namespace, sessionClass, dice.pick([...SOUND, ...SOUND, UNSOLVABLE, FLAKY]));
+    }
   }
 
   /** Replaces, again and again, what keeps an environment from being built for good. */

@@ -1,10 +1,8 @@
 import { configMaps } from '../../../core/kube/resources.ts';
 import type { AgentFile } from '../../../core/resources/agent.ts';
 import { LABEL_AGENT_FILES } from '../../../core/resources/names.ts';
-import type { SimServer } from '../api/server.ts';
 import type { Dice } from '../random.ts';
-import type { Scheduler } from '../scheduler.ts';
-import type { Trace } from '../trace.ts';
+import { repeated, type Surroundings } from './repeated.ts';
 import { NAMESPACES } from './users.ts';
 
 /** Ignores a refusal, because another write was faster. */
@@ -29,43 +27,30 @@ export function someFiles(dice: Dice): AgentFile[] {
   }));
 }
 
-interface Surroundings {
-  scheduler: Scheduler;
-  server: SimServer;
-  trace: Trace;
-  dice: Dice;
-}
-
 /** Users who create, edit, label and delete ConfigMaps with files, until `end`. */
 export class FileOwners {
   readonly #here: Surroundings;
-  readonly #everyMs: number;
+  readonly #stop: () => void;
   #edits = 0;
-  #over = false;
 
   constructor(surroundings: Surroundings) {
     this.#here = surroundings;
-    this.#everyMs = surroundings.dice.skewed(200, 4000);
-    this.#next();
+    this.#stop = repeated(surroundings, 'an owner of files', surroundings.dice.skewed(200, 4000), () => this.#act());
   }
 
   /** Ends the changes and writes all ConfigMaps, so that every session gets its files. */
   end(): void {
-    this.#over = true;
+    this.#stop();
     for (const namespace of NAMESPACES) for (const name of CONFIG_MAPS) this.#put(namespace, name, true);
   }
 
-  #next(): void {
-    const { scheduler, dice, server, trace } = this.#here;
-    scheduler.after(this.#everyMs * 2 * dice.uniform(), undefined, 'an owner of files', () => {
-      if (this.#over) return;
-      const [namespace, name] = [dice.pick(NAMESPACES), dice.pick(CONFIG_MAPS)];
-      const isThere = server.get(configMaps, namespace, name) !== undefined;
-      trace.line(() => ['user', isThere ? 'changes' : 'creates', `files ${namespace}/${name}`]);
-      if (isThere && dice.chance(0.3)) void server.admin.delete(configMaps, { namespace, name }).catch(nothing);
-      else this.#put(namespace, name, dice.chance(0.9));
-      this.#next();
-    });
+  #act(): void {
+    const { dice, server, trace } = this.#here;
+    const [namespace, name] = [dice.pick(NAMESPACES), dice.pick(CONFIG_MAPS)];
+    const isThere = server.get(configMaps, namespace, name) !== undefined;
+    trace.line(() => ['user', isThere ? 'changes' : 'creates', `files ${namespace}/${name}`]);
+    if (isThere && dice.chance(0.3)) void server.admin.delete(configMaps, { namespace, name }).catch(nothing);
+    else this.#put(namespace, name, dice.chance(0.9));
   }
 
   #put(namespace: string, name: string, isLabelled: boolean): void {

@@ -1,17 +1,7 @@
 import { sessionpools } from '../../../core/resources/kinds.ts';
-import type { SimServer } from '../api/server.ts';
-import type { Dice } from '../random.ts';
-import type { Scheduler } from '../scheduler.ts';
-import type { Trace } from '../trace.ts';
+import { repeated, type Surroundings } from './repeated.ts';
 import { CLASSES, NAMESPACES } from './users.ts';
 import { create, edit, nothing } from './writes.ts';
-
-interface Surroundings {
-  scheduler: Scheduler;
-  server: SimServer;
-  trace: Trace;
-  dice: Dice;
-}
 
 /** Maximum pods that a pool asks for. */
 const MOST = 4;
@@ -19,30 +9,21 @@ const MOST = 4;
 /** Users who create, scale, edit and delete SessionPools, until `end`. */
 export class PoolOwners {
   readonly #here: Surroundings;
-  readonly #everyMs: number;
-  #over = false;
+  readonly #stop: () => void;
 
   constructor(surroundings: Surroundings, everyMs?: number) {
     this.#here = surroundings;
-    this.#everyMs = everyMs ?? surroundings.dice.skewed(2_000, 40_000);
+    // Drawn before the pools.
+    const intervalMs = everyMs ?? surroundings.dice.skewed(2_000, 40_000);
     for (const namespace of NAMESPACES) {
       for (const sessionClass of CLASSES) if (surroundings.dice.chance(0.9)) this.#create(namespace, sessionClass);
     }
-    this.#next();
+    this.#stop = repeated(surroundings, 'an owner of pools', intervalMs, () => this.#change());
   }
 
   /** Ends the changes. Pools stay as they are, and have to come to rest. */
   end(): void {
-    this.#over = true;
-  }
-
-  #next(): void {
-    const { scheduler, dice } = this.#here;
-    scheduler.after(this.#everyMs * 2 * dice.uniform(), undefined, 'an owner of pools', () => {
-      if (this.#over) return;
-      this.#change();
-      this.#next();
-    });
+    this.#stop();
   }
 
   #change(): void {

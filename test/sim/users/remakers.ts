@@ -1,47 +1,39 @@
 import { sessions, turns } from '../../../core/resources/kinds.ts';
-import type { SimServer } from '../api/server.ts';
-import type { Dice } from '../random.ts';
-import type { Scheduler } from '../scheduler.ts';
-import type { Trace } from '../trace.ts';
+import { repeated, type Surroundings } from './repeated.ts';
 import { aPlan, someSession } from './specs.ts';
 import type { Users } from './users.ts';
 import { create, nothing } from './writes.ts';
 
-interface Surroundings {
-  scheduler: Scheduler;
-  server: SimServer;
-  trace: Trace;
-  dice: Dice;
+interface UsersAround extends Surroundings {
   /** Users whose sessions these are; what a new session is like is drawn with `dice`. */
   users: Users;
 }
 
 /** Users who delete a session and make another under its name at once, often of another class, until `end`. */
 export class Remakers {
-  readonly #here: Surroundings;
-  readonly #everyMs: number;
+  readonly #here: UsersAround;
+  readonly #stop: () => void;
   #number = 0;
-  #over = false;
 
-  constructor(surroundings: Surroundings) {
+  constructor(surroundings: UsersAround) {
     this.#here = surroundings;
-    this.#everyMs = surroundings.dice.skewed(1_000, 10_000);
-    this.#next();
+    this.#stop = repeated(
+      surroundings,
+      'somebody who makes sessions again',
+      surroundings.dice.skewed(1_000, 10_000),
+      () => this.#act(),
+    );
   }
 
   end(): void {
-    this.#over = true;
+    this.#stop();
   }
 
-  #next(): void {
-    const { scheduler, dice, server, trace } = this.#here;
-    scheduler.after(this.#everyMs * 2 * dice.uniform(), undefined, 'somebody who makes sessions again', () => {
-      if (this.#over) return;
-      const session = dice.pick(server.list(sessions).filter(({ spec }) => spec.build === undefined));
-      trace.line(() => ['user', 'makes again', session?.metadata.name ?? 'nothing']);
-      if (session) void this.#remake(session.metadata as { name: string; namespace: string });
-      this.#next();
-    });
+  #act(): void {
+    const { dice, server, trace } = this.#here;
+    const session = dice.pick(server.list(sessions).filter(({ spec }) => spec.build === undefined));
+    trace.line(() => ['user', 'makes again', session?.metadata.name ?? 'nothing']);
+    if (session) void this.#remake(session.metadata as { name: string; namespace: string });
   }
 
   async #remake({ name, namespace }: { name: string; namespace: string }): Promise<void> {

@@ -36,9 +36,6 @@ export interface NetworkPoliciesOptions {
   signal: AbortSignal;
 }
 
-/** Time for which a policy is kept for a pod that is about to be made: its session may be gone by then, and the request under way. */
-const RELIED_MS = 30_000;
-
 /** Raised when the policy's name is taken by an object that Berth did not make. */
 export class NetworkPolicyTaken extends Error {
   readonly code = 'NetworkPolicyTaken';
@@ -51,10 +48,8 @@ export class NetworkPolicyTaken extends Error {
 export class NetworkPolicies {
   readonly #options: NetworkPoliciesOptions;
   readonly #queue: WorkQueue;
-  /** Keys of policies found unused at their last reconcile. */
-  readonly #idle = new Set<string>();
-  /** Keys of policies → monotonic time at which a pod was last about to be made under them. */
-  readonly #reliedAt = new Map<string, number>();
+  /** Keys of policies that nothing uses → monotonic time since which that is known. */
+  readonly #unusedSince = new Map<string, number>();
   /** UIDs of policies whose deletion was begun: whatever a cache or a live read shows, they do not count. */
   readonly #removed = new Set<string>();
   /** UIDs of policies that this leader has written: a deletion that an earlier leader left under way fails. */
@@ -111,12 +106,11 @@ export class NetworkPolicies {
    * cannot be made so, with `NetworkPolicyTaken` when another object has its name.
    */
   async ensure(namespace: string, sessionClass: string, signal: AbortSignal): Promise<void> {
-    const relied = () =>
-      this.#reliedAt.set(`${namespace}/${networkPolicyName(sessionClass)}`, this.#options.clock.monotonic());
-    // Before the write, too: its answer brings a reconcile that may come first.
-    relied();
+    const used = () => this.#unusedSince.delete(`${namespace}/${networkPolicyName(sessionClass)}`);
+    // The session of the pod that is about to be made may be gone. The answer of the write brings a reconcile, which may come first.
+    used();
     await this.#ensure(namespace, sessionClass, signal, true);
-    relied();
+    used();
   }
 
   /** `isRelied`: pods are about to be made, so the policy has to be one that this leader wrote. */
@@ -166,19 +160,18 @@ export class NetworkPolicies {
     const policy = caches.networkPolicy(namespace, name);
     const sessionClass = this.#userOf(namespace, name);
     if (sessionClass !== undefined) {
-      this.#idle.delete(key);
+      this.#unusedSince.delete(key);
       // The policy of a deleted class stays as it is.
       if (caches.class(sessionClass)) await this.#ensure(namespace, sessionClass, signal, false);
       return this.#jittered(intervalMs);
     }
     if (!policy || !isOurs(policy) || this.#hasPods(namespace, policy)) return policy && this.#jittered(intervalMs);
-    const reliedAt = this.#reliedAt.get(key) ?? Number.NEGATIVE_INFINITY;
-    const isRelied = this.#options.clock.monotonic() - reliedAt < Math.min(RELIED_MS, intervalMs / 2);
-    if (isRelied || !this.#idle.delete(key)) {
-      this.#idle.add(key);
-      return this.#jittered(intervalMs);
-    }
-    this.#reliedAt.delete(key);
+    const now = this.#options.clock.monotonic();
+    const since = this.#unusedSince.get(key) ?? now;
+    this.#unusedSince.set(key, since);
+    // Events may bring many reconciles in a row.
+    if (now - since < intervalMs / 2) return this.#jittered(intervalMs);
+    this.#unusedSince.delete(key);
     // No await separates the check for users from this line: later calls see that the policy does not count.
     this.#removed.add(policy.metadata.uid);
     await this.#delete(policy, signal);

@@ -194,6 +194,21 @@ describe('a network policy', () => {
     await cluster.policies.stop(0);
   });
 
+  test('under which a pod is about to be made stays, whatever brings a reconcile', async () => {
+    const cluster = setUp();
+    await cluster.ensure();
+    cluster.policies.start();
+    // It has been unused for more than half of an interval when the next event comes.
+    await cluster.clock.advance(700);
+    await cluster.ensure();
+    const { namespace, name } = (cluster.stored as Policy).metadata;
+    for (let i = 0; i < 3; i++) {
+      cluster.policies.watches.networkPolicy?.(namespace, name);
+      await cluster.clock.advance(1);
+    }
+    assert.equal(cluster.isBeingDeleted, false);
+  });
+
   test('that a session needs is not removed', async () => {
     const cluster = setUp();
     cluster.sessions.push(aSession());

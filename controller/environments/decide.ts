@@ -46,6 +46,9 @@ export interface EnvironmentDecision {
   wakeAt?: number;
 }
 
+/** Time after the deletion of a build within which the watch usually tells of it, milliseconds. Until then it is only deleted again. */
+const DELETED_MS = 1_000;
+
 /** Codes of a failed build after which another one may succeed without anybody's doing. */
 const PASSING: ReadonlySet<string> = new Set([
   'IndexUnreachable',
@@ -164,7 +167,8 @@ function failed(
   // This failure is counted already, and its build is about to be gone.
   const before = world.environment.status;
   if (before?.retryAt !== undefined && 'hash' in world.wanted && before.hash === world.wanted.hash) {
-    return { status: { ...before }, act: 'DeleteBuild', wakeAt: Date.parse(before.retryAt) };
+    const wakeAt = Math.max(Date.parse(before.retryAt), world.now + DELETED_MS);
+    return { status: { ...before }, act: 'DeleteBuild', wakeAt };
   }
   const at = (ms: number) => new Date(world.now + ms).toISOString();
   if (!PASSING.has(code)) {

@@ -19,9 +19,6 @@ import { decideEnvironment, knownResult, refusedBuild } from './decide.ts';
 import { type FoundBuild, findBuild, isBuild } from './find-build.ts';
 import { takenArchives, unusedBuilds } from './unused.ts';
 
-/** Time after the deletion of a build within which the watch usually tells of it, milliseconds. */
-const DELETED_MS = 1_000;
-
 export interface EnvironmentsOptions {
   /** API client whose writes end with the lease. */
   api: KubeApi;
@@ -153,10 +150,7 @@ export class Environments {
       log.info({ environment: key, build: wanted.name }, 'environment is being built');
     }
     if (decided.act === 'DeleteBuild' && build) await this.#delete(build, builds);
-    if (decided.wakeAt === undefined) return undefined;
-    // The watch tells when the build is gone. Until then there is nothing to do but to delete it again.
-    const leastMs = decided.act === 'DeleteBuild' ? DELETED_MS : 0;
-    return Math.max(leastMs, msUntil(clock, decided.wakeAt, now));
+    return decided.wakeAt === undefined ? undefined : Math.max(0, msUntil(clock, decided.wakeAt, now));
   }
 
   /** Finds the build under the name that it has. The archive of a ready Environment was read from the same build. */

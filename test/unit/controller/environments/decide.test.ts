@@ -189,6 +189,14 @@ describe('an Environment', () => {
     assert.deepEqual([status.phase, act, status.retryAt !== undefined], ['Pending', 'DeleteBuild', true]);
   });
 
+  test('whose failed build is still to be seen long after its deletion is looked at once a second, and no more often', () => {
+    const rests = { ...build('Finished'), status: { phase: 'Suspended' } } as never;
+    const { status } = look({ build: rests, result: failure('TurnDeleted') });
+    const now = Date.parse(status.retryAt ?? '') + 60_000;
+    const again = look({ now, environment: environment(status), build: rests, result: failure('TurnDeleted') });
+    assert.deepEqual([again.act, again.wakeAt], ['DeleteBuild', now + 1_000]);
+  });
+
   test('is Ready with the archive that a session has of a build that lost its turn, and says what is not known', () => {
     const rests = { build: build('Finished'), result: failure('TurnDeleted'), needed: true };
     const taken = { ...state, session: NAME, sessionUID: build('Finished').metadata.uid };

@@ -183,13 +183,16 @@ export class Leading {
       signal,
       closing: this.#closing.signal,
     });
+    const rooms: Effects['rooms'] = {
+      makeRoom: (namespace, bytes) => this.#garbage.makeRoom(namespace, bytes),
+    };
     const effects: Effects = {
       api,
       statuses,
       logCommit: (turn) => this.#logCommit(turn),
       caches,
-      store: yieldingStore(options.store, (namespace, bytes) => this.#garbage.makeRoom(namespace, bytes)),
-      rooms: { makeRoom: (namespace, bytes) => this.#garbage.makeRoom(namespace, bytes) },
+      store: yieldingStore(options.store, rooms.makeRoom),
+      rooms,
       archives: new Archives(),
       statePrefetch: new StatePrefetch(clock),
       logPlaces: new LogPlaces(),

@@ -1,16 +1,15 @@
 /** What the limits of a pod's output cost a session that brings a state of the largest size. */
 import { createHash, randomBytes } from 'node:crypto';
 import { Allowances } from '../../controller/link/allowance.ts';
-import { AttachLimit } from '../../controller/link/attach-limit.ts';
 import { HeldBytes } from '../../controller/link/held-bytes.ts';
 import { Link } from '../../controller/link/link.ts';
-import { Silences } from '../../controller/link/silences.ts';
 import { frameText, readyText } from '../../core/frames/encode.ts';
 import { PROTOCOL_VERSION } from '../../core/frames/messages.ts';
 import { frameKeys } from '../../core/frames/seal.ts';
 import { packMessage } from '../../core/frames/wire.ts';
 import type { AttachOptions, PodStream } from '../../core/kube/types.ts';
-import { silentLogger, systemClock, systemRandom } from '../../core/system.ts';
+import { systemClock, systemRandom } from '../../core/system.ts';
+import { linkOptions } from '../support/link-options.ts';
 import { compared, type Figure, MIB } from './figures.ts';
 import { count } from './settings.ts';
 
@@ -69,27 +68,8 @@ async function read(pieces: readonly Buffer[], limits: Partial<ReturnType<typeof
     if (onStdout) attached.resolve(onStdout);
     return stream;
   };
-  let number = 0;
-  const link = new Link({
-    api: { attach },
-    clock: systemClock,
-    random: systemRandom,
-    log: silentLogger,
-    pod: POD,
-    session: 'session-1',
-    incarnation: 1,
-    keys: { current: { id: 'k', key: KEY }, byId: new Map([['k', KEY]]) },
-    epoch: () => 5,
-    nextNumber: () => ++number,
-    answers: { at: Number.NEGATIVE_INFINITY },
-    lingerMs: 3_600_000,
-    limit: new AttachLimit(16, systemClock),
-    silences: new Silences(systemClock),
-    priority: () => 'WaitedFor',
-    onChange: () => {},
-    onLaterEpoch: () => {},
-    ...limits,
-  });
+  const leader = { pod: POD, key: KEY, clock: systemClock, random: systemRandom };
+  const link = new Link({ ...linkOptions({ attach }, leader), ...limits });
   // Timers of the link do not keep the process.
   const alive = setInterval(() => {}, 1_000);
   try {

@@ -1,15 +1,13 @@
 import assert from 'node:assert/strict';
-import { AttachLimit } from '../../../../controller/link/attach-limit.ts';
 import { Link } from '../../../../controller/link/link.ts';
 import type { LinkOptions } from '../../../../controller/link/options.ts';
-import { Silences } from '../../../../controller/link/silences.ts';
 import type { LinkView } from '../../../../controller/observed/link-view.ts';
 import { type Channel, frameText, readyText } from '../../../../core/frames/encode.ts';
 import { PROTOCOL_VERSION } from '../../../../core/frames/messages.ts';
 import { frameKeys } from '../../../../core/frames/seal.ts';
 import { packMessage } from '../../../../core/frames/wire.ts';
 import type { AttachOptions, PodStream, StreamEnd } from '../../../../core/kube/types.ts';
-import { silentLogger } from '../../../../core/system.ts';
+import { linkOptions } from '../../../support/link-options.ts';
 import { PodRunner } from '../../../support/pod-runner.ts';
 import { seededRandom } from '../../../support/random.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
@@ -32,27 +30,8 @@ export function linkTo(
   change: Partial<LinkOptions> & { uid?: string } = {},
 ): Link {
   const { uid = 'pod-1', ...options } = change;
-  let number = 0;
-  const link = new Link({
-    api,
-    clock,
-    random: seededRandom(),
-    log: silentLogger,
-    pod: { namespace: 'team', name: uid, uid },
-    session: 'session-1',
-    incarnation: 1,
-    keys: { current: { id: 'k', key: KEY }, byId: new Map([['k', KEY]]) },
-    epoch: () => 5,
-    nextNumber: () => ++number,
-    answers: { at: Number.NEGATIVE_INFINITY },
-    lingerMs: 3_600_000,
-    limit: new AttachLimit(16, clock),
-    silences: new Silences(clock),
-    priority: () => 'WaitedFor',
-    onChange: () => {},
-    onLaterEpoch: () => {},
-    ...options,
-  });
+  const pod = { namespace: 'team', name: uid, uid };
+  const link = new Link({ ...linkOptions(api, { pod, key: KEY, clock, random: seededRandom() }), ...options });
   link.open({ scheduled: true, running: false, node: 'node-1' });
   return link;
 }

@@ -2,7 +2,7 @@ import type * as z from 'zod';
 
 type Issue = z.core.$ZodIssue;
 
-/** What zod itself says, in JavaScript's words. Messages of the schemas are other texts. */
+/** Messages that zod itself writes, in JavaScript's words. Messages of the schemas are other texts. */
 const ZODS_OWN = /^(Invalid input|Invalid option|Too small|Too big|Invalid ISO)/;
 
 /** Returns what is wrong with a value, in the words of JSON; `place`: what the value is a part of. */

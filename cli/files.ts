@@ -74,7 +74,7 @@ export async function packFiles(paths: readonly string[], { cwd, all }: PackOpti
   if (!list.some(({ type }) => type !== 'directory'))
     throw refused(`--with ${paths.join(' ')}: no file is left to pack`);
   refuseFilesAsFolders(entries);
-  // What the archive has at least: nothing is read that would not fit.
+  // The archive is at least so large. A file is read only if all can fit.
   const atLeast = list.reduce((sum, { bytes }) => sum + BLOCK_BYTES * (1 + Math.ceil(bytes / BLOCK_BYTES)), 0);
   const tooMany = (bytes: number) => tooLarge(`${bytes} bytes as a tar archive`, `${MAX_AGENT_FILES_BYTES}`, list);
   if (atLeast > MAX_AGENT_FILES_BYTES) throw tooMany(atLeast);

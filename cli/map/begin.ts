@@ -14,7 +14,7 @@ export interface Task extends Item {
   name: string;
 }
 
-/** What all sessions of a map share. */
+/** Settings that all sessions of a map share. */
 export interface SharedSettings extends WantedSession {
   map: string;
   flags: Omit<GivenTurn, 'input'>;

@@ -38,6 +38,7 @@ export async function confirmGone(context: ReconcileContext, podUID: string): Pr
   }
   for (const turn of world.turns) {
     if (isTerminal(turn.status.phase) || turn.status.podUID !== podUID) continue;
+    // The next decision is made upon what the turn says now.
     await api.get(turns, { namespace, name: turn.metadata.name }, { signal });
   }
   learn(memory, { fact: 'GoneConfirmed', podUID });

@@ -1,6 +1,6 @@
 import type { StoredPod } from '../../core/kube/builtin.ts';
 
-/** What a part of the leader wants to be told of. Each function is called as soon as the cache shows the change, and must not throw. */
+/** Functions of a part of the leader, one for each kind of change. Each is called as soon as the cache shows the change, and must not throw. */
 export interface Watches {
   /** A session, or something that it depends on, was created, changed or deleted. `key` is its `namespace/name`. */
   session?(key: string): void;

@@ -11,7 +11,7 @@ import { withCondition } from '../status/conditions.ts';
 import { withPhaseSince, withSessionReason } from '../status/reason.ts';
 import { statePersisted } from '../status/state-persisted.ts';
 
-/** What is known of an incarnation when it is admitted. `claim`: the pod of a pool that it takes. */
+/** An incarnation that is admitted. `claim`: the pod of a pool that it takes. */
 interface Admission {
   incarnation: number;
   pod: string;

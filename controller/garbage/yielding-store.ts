@@ -4,7 +4,7 @@ import { type Store, StoreFullError } from '../../core/store/store.ts';
 /** Times that room is made for one put: what turns have stored is smaller in the store than they say. */
 const MOST_TIMES = 5;
 
-/** What the sessions' reconciles use of the store. */
+/** The part of the store that reconciles of sessions use. */
 export type SessionStore = Pick<Store, 'put' | 'get' | 'shortOf' | 'recount'>;
 
 /**

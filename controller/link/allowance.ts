@@ -34,7 +34,7 @@ export class Allowances {
   readonly #clock: Pick<Clock, 'monotonic'>;
   /** Allowances that fill, by the time at which they are full, monotonic milliseconds. */
   readonly #filling = new Map<Allowance, number>();
-  /** What is left of the burst of all, and what pods owe it that are gone. */
+  /** The rest of the common burst, and the debts of pods that are gone. */
   readonly #common: Work = { ...BURST };
   readonly #lost: Work = { noise: 0, frames: 0 };
   #at: number;
@@ -98,7 +98,7 @@ export class Allowance {
   readonly #shared: Shared;
   readonly #own: Work = { ...OWN };
   readonly #left: Work = { ...OWN };
-  /** What the burst of all has lent, at most the rest of one burst. */
+  /** Work lent by the common burst, at most the rest of one burst. */
   readonly #borrowed: Work = { noise: 0, frames: 0 };
   /** Frames since the last end of a turn that is stored. */
   #frames = 0;

@@ -199,7 +199,7 @@ export class Link {
     this.#throttle.assigned();
     this.#binding.assign(session, incarnation);
     const { phase } = this.#view;
-    // Nobody else can have sent anything to the runner of a pod that this leader has claimed.
+    // The runner of a pod that this leader has claimed has got nothing from anybody else.
     const isNew = phase === 'Unbound' || (phase === 'Opening' && this.#isCreated);
     this.#view = { ...this.#view, fresh: isNew && this.#claims.has(session) };
     this.#attachment.hurry();

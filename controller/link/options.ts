@@ -50,7 +50,7 @@ export interface LinkOptions {
   logs?: LogReader;
   /** Limit of what is kept of the messages of pods, shared by all links; default: one of its own. */
   held?: HeldBytes;
-  /** What pods may cost, shared by all links; default: the allowance of one. */
+  /** Shared by all links: the work that pods may cause. Default: that of one link. */
   allowances?: Allowances;
   /** Called when the pod prints more than is read, once for each episode. */
   onThrottled?: (() => void) | undefined;

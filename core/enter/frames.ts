@@ -1,0 +1,115 @@
+/**
+ * Frames between a client of a running session and its runner, by way of the helper that the kubelet starts: a type of
+ * one byte, the payload's length as a 32-bit big-endian number, and the payload. Positions are 64-bit big-endian numbers of
+ * bytes. The same frames go both ways and over the helper's socket.
+ */
+
+/** Version of these frames and of Hello. */
+export const ENTER_PROTOCOL = 1;
+
+/** Limit of a payload, bytes; a peer that sends a longer one is not understood. */
+export const MAX_PAYLOAD = 65_536;
+
+const HEADER = 5;
+
+/** What the bytes of a frame are about, by the letter that begins it. */
+export const FRAMES = {
+  /** Client: what it wants; the first frame of a connection. JSON, a Hello. */
+  hello: 'H',
+  /** Client: input of a command. Position of its first byte, then bytes. */
+  input: 'I',
+  /** Client: the command's input ends at this position. */
+  inputEnd: 'E',
+  /** Client: it has output up to this position and will not ask for it again. */
+  acknowledge: 'K',
+  /** Client: size of its terminal. Rows and columns, 16 bits each. */
+  resize: 'W',
+  /** Client: a signal for the command, by its name. */
+  signal: 'S',
+  /** Runner or helper: the answer to a hello that is accepted. JSON. */
+  ready: 'R',
+  /** Runner or helper: why a hello, or what it began, is not carried out; the last frame. JSON, a Refusal. */
+  refused: 'X',
+  /** Runner: output of a command. Stream (1 stdout, 2 stderr), position of its first byte, then bytes. */
+  output: 'O',
+  /** Runner: positions whose output is kept no more: from, to (exclusive). */
+  lost: 'L',
+  /** Runner: input was taken up to this position. */
+  taken: 'A',
+  /** Runner: the command ended, after its last output. JSON, an Exit. */
+  exit: 'Q',
+  /** Both: bytes of a file, of an archive, or of a list. */
+  data: 'D',
+  /** Both: the data ended. JSON, a FileEnd; without this frame it was cut. */
+  end: 'F',
+  /** Both: still there. Sent every HEARTBEAT_MS. */
+  beat: 'B',
+  /** Runner to its helper: what to do with files by itself. Fields that end with NUL. */
+  order: 'G',
+} as const;
+
+export type FrameKind = keyof typeof FRAMES;
+
+export interface EnterFrame {
+  kind: FrameKind;
+  payload: Buffer;
+}
+
+export const HEARTBEAT_MS = 10_000;
+/** Time without a frame after which a connection is given up; its command goes on. */
+export const SILENCE_MS = 30_000;
+
+const KINDS = new Map(Object.entries(FRAMES).map(([kind, letter]) => [letter.charCodeAt(0), kind as FrameKind]));
+
+const EMPTY = Buffer.alloc(0);
+
+/** Returns the bytes of a frame. Throws a RangeError where the payload is longer than MAX_PAYLOAD. */
+export function encodeFrame(kind: FrameKind, ...parts: readonly Buffer[]): Buffer {
+  const length = parts.reduce((sum, part) => sum + part.length, 0);
+  if (length > MAX_PAYLOAD) throw new RangeError(`a frame of ${length} bytes; at most ${MAX_PAYLOAD}`);
+  const header = Buffer.allocUnsafe(HEADER);
+  header.write(FRAMES[kind], 'latin1');
+  header.writeUInt32BE(length, 1);
+  return Buffer.concat([header, ...parts]);
+}
+
+export function encodeJson(kind: FrameKind, value: unknown): Buffer {
+  return encodeFrame(kind, Buffer.from(JSON.stringify(value)));
+}
+
+/** Takes the bytes of a stream apart into frames, however they arrive. */
+export class FrameDecoder {
+  #rest: Buffer = EMPTY;
+
+  /** Returns the frames that are complete now. Throws an Error at bytes that are no frame; nothing after them is understood. */
+  push(chunk: Buffer): EnterFrame[] {
+    let bytes = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
+    const frames: EnterFrame[] = [];
+    while (bytes.length >= HEADER) {
+      const kind = KINDS.get(bytes[0] as number);
+      const length = bytes.readUInt32BE(1);
+      if (kind === undefined || length > MAX_PAYLOAD) throw new Error('bytes that are no frame of a session');
+      if (bytes.length < HEADER + length) break;
+      frames.push({ kind, payload: bytes.subarray(HEADER, HEADER + length) });
+      bytes = bytes.subarray(HEADER + length);
+    }
+    this.#rest = bytes;
+    return frames;
+  }
+
+  /** True between two frames: a stream that ends elsewhere was cut. */
+  get isComplete(): boolean {
+    return this.#rest.length === 0;
+  }
+}
+
+export function positionBytes(...positions: readonly number[]): Buffer {
+  const bytes = Buffer.allocUnsafe(8 * positions.length);
+  for (const [at, position] of positions.entries()) bytes.writeBigUInt64BE(BigInt(position), 8 * at);
+  return bytes;
+}
+
+/** Reads the position at `offset`. Throws a RangeError where the payload is too short. */
+export function positionAt(payload: Buffer, offset = 0): number {
+  return Number(payload.readBigUInt64BE(offset));
+}

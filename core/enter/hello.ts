@@ -1,0 +1,114 @@
+/** What a client asks of a running session, and the answers, as JSON in frames. */
+
+/** Directories of a session that have a name for those outside. */
+export const ROOTS = ['work', 'workspace', 'state', 'output', 'agent'] as const;
+export type Root = (typeof ROOTS)[number];
+
+export interface TerminalSize {
+  rows: number;
+  columns: number;
+}
+
+/** How to start a command. The same id with other words is refused with `Conflict`. */
+export interface CommandStart {
+  command: string[];
+  /** Working directory; default: the agent's. */
+  cwd?: string;
+  /** Variables beside the agent's, by name. */
+  env?: Record<string, string>;
+  /** Time after which it is ended; default: the class's. */
+  timeoutSeconds?: number;
+  /** True: it never waits for a reader, and goes on without one. */
+  detach?: boolean;
+  /** True: its stdin is the client's; otherwise it is empty. */
+  stdin?: boolean;
+  /** Given: it runs on a terminal of this size; TERM is the client's. */
+  tty?: TerminalSize & { term?: string };
+}
+
+interface Addressed {
+  protocol: number;
+  /** UID of the session, which the pod must be bound to. */
+  session: string;
+  incarnation: number;
+}
+
+export type Wish =
+  /** Starts the command `id`, or attaches to it: once started it is not started again. Without `start` only attaches. */
+  | { want: 'command'; id: string; start?: CommandStart; from?: number; input?: boolean }
+  | { want: 'commands' }
+  | { want: 'signal'; id: string; signal: string }
+  | { want: 'list' | 'stat' | 'archive'; root: Root; path: string }
+  | { want: 'read'; root: Root; path: string; offset?: number; length?: number };
+
+export type Hello = Addressed & Wish;
+
+/** The answer `ready` to `want: 'command'`. */
+export interface CommandReady {
+  id: string;
+  /** RFC 3339. */
+  started: string;
+  /** Position of the oldest byte of output that is kept, and of the next one. */
+  first: number;
+  next: number;
+  /** Position of the next byte of input. */
+  input: number;
+}
+
+export interface CommandExit {
+  /** Exit code, where it ended by itself. */
+  code?: number;
+  signal?: string;
+  /** Why it was ended, where it did not end by itself. */
+  reason?: 'Timeout' | 'Signal' | 'MemoryLimit' | 'ProcessLimit' | 'CpuLimit' | 'NoReader' | 'PodEnd';
+  /** Bytes of each stream. */
+  stdout: number;
+  stderr: number;
+  /** Ranges of positions whose output is kept no more: from, to (exclusive). */
+  lost: [number, number][];
+}
+
+/** A row of the answer to `want: 'commands'`. */
+export interface CommandListed {
+  id: string;
+  command: string[];
+  started: string;
+  ended?: string;
+  exit?: CommandExit;
+  detach: boolean;
+  tty: boolean;
+}
+
+/** Why a session, a command or a file cannot be had. */
+export type EnterCode =
+  | 'PodReplaced'
+  | 'NotReady'
+  | 'Suspended'
+  | 'Stopping'
+  | 'Unsupported'
+  | 'Invalid'
+  | 'Conflict'
+  | 'CommandNotFound'
+  | 'CommandLost'
+  | 'CommandFailed'
+  | 'TooManyCommands'
+  | 'FileNotFound'
+  | 'NotAFile'
+  | 'NotAFolder'
+  | 'OutsideRoot'
+  | 'FileChanged'
+  | 'FileFailed';
+
+export interface EnterRefusal {
+  code: EnterCode;
+  message: string;
+  /** Field of the hello that is wrong. */
+  field?: string;
+}
+
+/** Ends the data of a file or an archive. */
+export interface FileEnd {
+  bytes: number;
+  /** Lower-case hex of the SHA-256 of the data. */
+  sha256: string;
+}

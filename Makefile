@@ -51,7 +51,7 @@ quick: $(INSTALLED) $(KEEPER) ## before each commit: types, style, unit tests of
 
 # What takes hours, one after the other; each goes on where one before it has failed.
 proof: $(INSTALLED) $(KEEPER) ## before a release: what CI has no time for; many seeds, the oldest Kubernetes, kill loops, mutation
-	@failed=; for part in 'sim-long SEEDS=5000 FROM=301' 'unit ONLY=runner/state-trees BERTH_TREES=2000' 'integration ONLY=runner/one-moment BERTH_MOMENTS=20' 'kill-loop MODE=cluster' 'kill-loop MODE=controller' 'e2e KUBERNETES=oldest' 'mutation COUNT=300'; do \
+	@failed=; for part in 'sim-long SEEDS=5000 FROM=301' 'unit ONLY=runner/state/state-trees BERTH_TREES=2000' 'integration ONLY=runner/one-moment BERTH_MOMENTS=20' 'kill-loop MODE=cluster' 'kill-loop MODE=controller' 'e2e KUBERNETES=oldest' 'mutation COUNT=300'; do \
 	  echo "proof: make $$part"; $(MAKE) --no-print-directory $$part || failed="$$failed make $$part;"; \
 	done; test -z "$$failed" || { echo "proof: failed:$$failed" >&2; exit 1; }
 

@@ -5,14 +5,14 @@ import { FrameSender } from '../core/frames/sender.ts';
 import { VERSION } from '../core/program/version.ts';
 import type { Clock, Random } from '../core/runtime.ts';
 import type { Hidden } from '../core/text/hidden.ts';
-import { AgentEvents } from './agent-events.ts';
 import type { OutputDirectory } from './artifacts/artifacts.ts';
-import { bindProblem, isSameBind, keysOf } from './bind.ts';
 import type { Driver } from './drivers/driver.ts';
 import type { Meter } from './limits/meter.ts';
-import { BoundSession, type Refusal } from './session.ts';
+import { bindProblem, isSameBind, keysOf } from './session/bind.ts';
+import { BoundSession, type Refusal } from './session/session.ts';
 import type { StateDirectory } from './state/archive.ts';
 import { PodText } from './text/pod-text.ts';
+import { AgentEvents } from './turn/agent-events.ts';
 
 /** Parts that serve a session once it is known. */
 export interface Equipment {

@@ -1,5 +1,5 @@
-import { UnansweredError } from '../questions.ts';
-import type { BoundSession } from '../session.ts';
+import type { BoundSession } from '../session/session.ts';
+import { UnansweredError } from '../turn/questions.ts';
 import type { AgentReply } from './requests.ts';
 import { type Answer, refused } from './socket.ts';
 

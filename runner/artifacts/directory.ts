@@ -17,8 +17,8 @@ import type { ArtifactLimits } from '../../core/frames/messages.ts';
 import { TurnFailure } from '../../core/result/failure.ts';
 import type { Rules } from '../../core/text/hidden.ts';
 import { redactBytes } from '../../core/text/redact-bytes.ts';
-import { errorCode } from '../errors.ts';
-import { ifThere } from '../if-there.ts';
+import { errorCode } from '../system/errors.ts';
+import { ifThere } from '../system/if-there.ts';
 import type { CollectedArtifacts, OutputDirectory } from './artifacts.ts';
 import { type Candidate, findArtifacts, tooMuch } from './find.ts';
 

@@ -6,8 +6,8 @@ import { clip, MAX_ARTIFACT_NAME_BYTES, MAX_NAMED_LEFT_OUT } from '../../core/re
 import { TurnFailure } from '../../core/result/failure.ts';
 import type { Rules } from '../../core/text/hidden.ts';
 import { redact } from '../../core/text/redact.ts';
-import { ifThere } from '../if-there.ts';
 import { NAMES_AS_BYTES, orderedNames } from '../state/names.ts';
+import { ifThere } from '../system/if-there.ts';
 
 /** Entries that are looked at, directories and those that are left out included: bounds the time and the memory. */
 const MAX_LOOKS = 10_000;

@@ -3,8 +3,8 @@ import type { Conclusion } from '../../core/result/conclude.ts';
 import type { Envelope } from '../../core/result/envelope.ts';
 import type { Clock } from '../../core/runtime.ts';
 import type { Hidden } from '../../core/text/hidden.ts';
-import type { Directories } from '../directories.ts';
 import type { StartProcess, Survivor } from '../process/contained.ts';
+import type { Directories } from '../system/directories.ts';
 import type { TurnLog } from '../text/log.ts';
 import type { Flow } from './drain.ts';
 

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { TurnFailure } from '../../core/result/failure.ts';
 import { expand } from '../../core/text/placeholders.ts';
-import { type Directories, socketPath } from '../directories.ts';
+import { type Directories, socketPath } from '../system/directories.ts';
 import type { SessionFacts } from './driver.ts';
 
 /**

@@ -2,9 +2,9 @@ import { closeSync, openSync, readSync } from 'node:fs';
 import { onAbort } from '../../core/abort.ts';
 import { TurnFailure } from '../../core/result/failure.ts';
 import type { Clock } from '../../core/runtime.ts';
-import { StartError } from '../errors.ts';
 import type { Contained, ProcessSpec, StartProcess } from '../process/contained.ts';
 import { SHORTAGES } from '../process/spawn.ts';
+import { StartError } from '../system/errors.ts';
 import type { StopReason } from './driver.ts';
 
 /** Starts a session's processes and tracks every family that may still have processes, those of earlier turns too. */

@@ -4,7 +4,7 @@ import { describe, isObject } from '../../core/result/describe.ts';
 import { TurnFailure } from '../../core/result/failure.ts';
 import type { Clock } from '../../core/runtime.ts';
 import { expand, isInput, namesInput } from '../../core/text/placeholders.ts';
-import { errorCode } from '../errors.ts';
+import { errorCode } from '../system/errors.ts';
 import type { SessionFacts, TurnRequest } from './driver.ts';
 
 /** Size from which the kernel refuses a single argument, its terminating NUL included; bytes. */

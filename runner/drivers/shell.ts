@@ -1,9 +1,9 @@
 import { conclude } from '../../core/result/conclude.ts';
 import { TurnFailure } from '../../core/result/failure.ts';
 import type { Hidden } from '../../core/text/hidden.ts';
-import { remakeDirectories } from '../directories.ts';
 import { checkWorkingDirectory, findProgram } from '../process/program.ts';
 import { toldSurvivors } from '../process/survivors.ts';
+import { remakeDirectories } from '../system/directories.ts';
 import { Clip, type Clipped } from '../text/clip.ts';
 import type { Completion, Driver, DriverOptions, StopReason, TurnHooks, TurnRequest } from './driver.ts';
 import { agentEnvironment } from './environment.ts';

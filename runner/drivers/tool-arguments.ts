@@ -4,7 +4,7 @@ import type { ToolSpec } from '../../core/frames/messages.ts';
 import { asDoubles } from '../../core/json.ts';
 import { formatDuration } from '../../core/resources/duration.ts';
 import { TurnFailure } from '../../core/result/failure.ts';
-import { errorCode } from '../errors.ts';
+import { errorCode } from '../system/errors.ts';
 
 /**
  * Time limit of a check, milliseconds: the runner answers nothing meanwhile, and its controller gives it up after 30 s.

@@ -9,7 +9,7 @@ import { TurnFailure } from '../../core/result/failure.ts';
 import { redactValue } from '../../core/result/output.ts';
 import type { Hidden } from '../../core/text/hidden.ts';
 import { redact } from '../../core/text/redact.ts';
-import { longTimer } from '../long-timer.ts';
+import { longTimer } from '../system/long-timer.ts';
 import { TurnLog } from '../text/log.ts';
 import { PodText } from '../text/pod-text.ts';
 import { PrefixLines } from '../text/prefix-lines.ts';

@@ -5,9 +5,9 @@ import type { Readable, Writable } from 'node:stream';
 import { getSystemErrorName } from 'node:util';
 import type { Limits } from '../../core/frames/messages.ts';
 import type { Clock } from '../../core/runtime.ts';
-import { StartError } from '../errors.ts';
 import { type FamilyUsage, fieldOf, type Overrun, outOfSight, overrunOf } from '../limits/overrun.ts';
 import { keeperLimits } from '../limits/rlimits.ts';
+import { StartError } from '../system/errors.ts';
 import {
   type Contained,
   type Moving,

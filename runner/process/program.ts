@@ -1,7 +1,7 @@
 import { accessSync, constants, type Stats, statSync } from 'node:fs';
 import { isAbsolute, join, resolve } from 'node:path';
 import { TurnFailure } from '../../core/result/failure.ts';
-import { errorCode } from '../errors.ts';
+import { errorCode } from '../system/errors.ts';
 
 /**
  * Returns the path of a program, found as a shell would find it. Throws a TurnFailure that lists the places searched;

@@ -1,4 +1,4 @@
-import { StartError } from '../errors.ts';
+import { StartError } from '../system/errors.ts';
 
 const FILES = 'the pod or its node has as many open files as it may';
 

@@ -5,7 +5,7 @@ import { createZstdCompress, constants as zlib } from 'node:zlib';
 import type { Pack } from 'tar-stream';
 import { MAX_STATE_BYTES } from '../../core/resources/limits.ts';
 import { TurnFailure } from '../../core/result/failure.ts';
-import { errorCode } from '../errors.ts';
+import { errorCode } from '../system/errors.ts';
 import { EMPTY_ARCHIVE, NO_STATE, type PackedState } from './archive.ts';
 import { archivedBytes, type Described, headerOf } from './header.ts';
 import { CHUNK_BYTES, MAX_PLAIN_BYTES } from './limits.ts';

@@ -2,7 +2,7 @@ import { type BigIntStats, lstatSync, opendirSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path';
 import { clip } from '../../core/resources/limits.ts';
 import { TurnFailure } from '../../core/result/failure.ts';
-import { ifThere } from '../if-there.ts';
+import { ifThere } from '../system/if-there.ts';
 import { MAX_ENTRIES, MAX_PATH_BYTES } from './limits.ts';
 import { NAMES_AS_BYTES, orderedNames } from './names.ts';
 

@@ -8,10 +8,10 @@ import { KEY_BYTES } from '../../core/frames/seal.ts';
 import { systemRandom } from '../../core/system.ts';
 import { answerFor } from '../agent-socket/answer.ts';
 import { listenForAgent } from '../agent-socket/socket.ts';
-import { directoriesUnder, socketPath } from '../directories.ts';
 import { together } from '../drivers/drain.ts';
-import { equipmentFor, type Surroundings } from '../equipment.ts';
 import { Runner } from '../runner.ts';
+import { equipmentFor, type Surroundings } from '../session/equipment.ts';
+import { directoriesUnder, socketPath } from '../system/directories.ts';
 import { Pressure } from '../text/pressure.ts';
 
 /** Variable of the warm-up's only secret. */

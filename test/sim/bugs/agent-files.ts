@@ -20,7 +20,9 @@ export const agentFilesBugs: readonly Bug[] = [
     caughtBy: ['recorded files'],
     within: 200,
     focus: { files: true, podRates: { breaks: 0.1 } },
-    edits: [{ file: 'runner/session.ts', find: '    if (!this.#hasFiles) {', replace: '    if (false as boolean) {' }],
+    edits: [
+      { file: 'runner/session/session.ts', find: '    if (!this.#hasFiles) {', replace: '    if (false as boolean) {' },
+    ],
   },
   {
     name: 'a turn that ends at once for want of files',

@@ -19,7 +19,7 @@ export const artifactBugs: readonly Bug[] = [
     name: 'artifacts of an earlier turn',
     caughtBy: ['has its artifacts'],
     within: 200,
-    edits: [{ file: 'runner/turn.ts', find: '      if (isFirstHere) output?.empty();\n', replace: '' }],
+    edits: [{ file: 'runner/turn/turn.ts', find: '      if (isFirstHere) output?.empty();\n', replace: '' }],
   },
   {
     name: 'artifacts of whichever turn came first',

@@ -8,7 +8,11 @@ export const environmentBugs: readonly Bug[] = [
     within: 200,
     focus: { environments: true, podRates: { breaks: 0.1 } },
     edits: [
-      { file: 'runner/session.ts', find: '    if (!this.#hasEnvironment) {', replace: '    if (false as boolean) {' },
+      {
+        file: 'runner/session/session.ts',
+        find: '    if (!this.#hasEnvironment) {',
+        replace: '    if (false as boolean) {',
+      },
     ],
   },
   {

@@ -143,7 +143,7 @@ export const outcomeBugs: readonly Bug[] = [
     focus: { deeds: ['decide on a request'] },
     edits: [
       {
-        file: 'runner/turn.ts',
+        file: 'runner/turn/turn.ts',
         find: '        if (waiting) this.#timeStands();',
         replace: '        if (waiting) return;',
       },
@@ -195,7 +195,7 @@ export const outcomeBugs: readonly Bug[] = [
     },
     edits: [
       {
-        file: 'runner/turn.ts',
+        file: 'runner/turn/turn.ts',
         find: "    const ranMs = 'approval' in message ? message.ranMs : 0;",
         replace: '    const ranMs = 0;',
       },
@@ -381,7 +381,7 @@ export const outcomeBugs: readonly Bug[] = [
     focus: PLAIN,
     edits: [
       {
-        file: 'runner/session.ts',
+        file: 'runner/session/session.ts',
         find: '        await meter.whileHeld((moving) => {',
         replace: '        await Promise.resolve({ named: [], count: 0 }).then((moving) => {',
       },

@@ -7,7 +7,7 @@ import { answerFor } from '../../../runner/agent-socket/answer.ts';
 import type { Answer } from '../../../runner/agent-socket/socket.ts';
 import { Meter } from '../../../runner/limits/meter.ts';
 import { Runner } from '../../../runner/runner.ts';
-import type { BoundSession } from '../../../runner/session.ts';
+import type { BoundSession } from '../../../runner/session/session.ts';
 import { Channel } from '../channel.ts';
 import type { Observer } from '../observer.ts';
 import type { Dice } from '../random.ts';

@@ -1,7 +1,7 @@
 import { parseDuration } from '../../../core/resources/duration.ts';
 import type { StoredSession, StoredTurn } from '../../../core/resources/kinds.ts';
 import { isTerminal } from '../../../core/resources/turn-phases.ts';
-import { STOP_GRACE_MS } from '../../../runner/turn.ts';
+import { STOP_GRACE_MS } from '../../../runner/turn/turn.ts';
 import type { Run } from '../cluster/agent.ts';
 import type { ControllerCall } from '../observer.ts';
 import { CLOCK_MS } from './clocks.ts';

@@ -15,7 +15,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, describe, test } from 'vitest';
 import { packFiles } from '../../../cli/files.ts';
-import { unpackAgentFiles } from '../../../runner/agent-files.ts';
+import { unpackAgentFiles } from '../../../runner/session/agent-files.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'berth-pack-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

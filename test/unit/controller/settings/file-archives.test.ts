@@ -6,7 +6,7 @@ import { afterAll, describe, test } from 'vitest';
 import { AgentFilesError, fileArchives } from '../../../../controller/settings/file-archives.ts';
 import type { ConfigMap } from '../../../../core/kube/builtin.ts';
 import type { AgentFile } from '../../../../core/resources/agent.ts';
-import { unpackAgentFiles } from '../../../../runner/agent-files.ts';
+import { unpackAgentFiles } from '../../../../runner/session/agent-files.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'berth-file-archives-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));

@@ -1,0 +1,98 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Bind, Limits } from '../../core/frames/messages.ts';
+import type { Clock } from '../../core/runtime.ts';
+import { hiddenBy } from '../../core/text/hidden.ts';
+import { Pattern } from '../../core/text/pattern.ts';
+import { outputDirectory } from '../artifacts/directory.ts';
+import type { Flow } from '../drivers/drain.ts';
+import { makeDriver } from '../drivers/make.ts';
+import { binOf, unpackEnvironment } from '../environment/environment.ts';
+import { Meter } from '../limits/meter.ts';
+import type { PodMemory } from '../limits/pod-memory.ts';
+import type { Containment, StartProcess } from '../process/contained.ts';
+import type { Equipment } from '../runner.ts';
+import { NO_STATE } from '../state/archive.ts';
+import { packDirectory } from '../state/pack.ts';
+import { unpackDirectory } from '../state/unpack.ts';
+import { type Directories, located } from '../system/directories.ts';
+import { isClosed } from '../system/hardening.ts';
+import { unpackAgentFiles } from './agent-files.ts';
+import { secretsOf } from './secrets.ts';
+
+/** Parts of a runner that do not depend on its session. */
+export interface Surroundings {
+  /** Environment of the runner's process. */
+  environment: Readonly<Record<string, string | undefined>>;
+  directories: Directories;
+  /** Folders at the end of the agent's PATH. */
+  tools: readonly string[];
+  containment: Containment;
+  startProcess: (limits: Limits) => StartProcess;
+  /** Memory of the pod; absent where it has no limit. */
+  memory: PodMemory | undefined;
+  /** Backpressure on the agent's output. */
+  flow: Flow;
+  isProtected: boolean;
+  clock: Clock;
+}
+
+/**
+ * Returns the parts that serve the session of a bind; no process is started before `free` has resolved. Throws an Error
+ * that names what was wrong.
+ */
+export function equipmentFor(bind: Bind, surroundings: Surroundings, free: Promise<void>): Equipment {
+  const { environment, directories, memory, clock, containment } = surroundings;
+  const { secrets, parts, short } = secretsOf(bind.agent, environment, (path) =>
+    readFileSync(join(directories.secrets, path)),
+  );
+  const { session, incarnation, persistence, artifacts } = bind;
+  const isKept = persistence?.state !== false;
+  const mountPath = bind.workspace?.mountPath;
+  const locate = (path: string) => located(path, mountPath, environment.BERTH_LOCAL_ROOT);
+  const { workingDir } = bind.agent;
+  const agent = workingDir ? { ...bind.agent, workingDir: locate(workingDir) } : bind.agent;
+  const patterns = (bind.redact ?? []).map((source) => new Pattern(source));
+  const hidden = hiddenBy({ values: secrets.values(), parts, patterns, heuristics: bind.heuristics });
+  const hasFiles = bind.files !== undefined;
+  const facts = {
+    name: session.name,
+    uid: session.uid,
+    incarnation,
+    agent,
+    secrets,
+    hidden,
+    takesArtifacts: artifacts !== undefined,
+    hasFiles,
+    hasEnvironment: bind.environment !== undefined,
+  };
+  const work = mountPath ? locate(mountPath) : bind.files ? directories.agent : directories.work;
+  const own = { ...directories, work };
+  const imagePath = environment.PATH ?? '/usr/local/bin:/usr/bin:/bin';
+  const bins = bind.environment ? [binOf(directories.environment)] : [];
+  const path = [...bins, imagePath, ...surroundings.tools].join(':');
+  const { limits = { required: false } } = bind;
+  const reads = isKept || artifacts !== undefined;
+  const meter = new Meter({ limits, memory, together: agent.driver !== 'Tools', holds: reads, clock });
+  const startNow = meter.wrap(surroundings.startProcess(limits));
+  const start: StartProcess = async (spec) => {
+    await free;
+    return startNow(spec);
+  };
+  return {
+    driver: makeDriver({ facts, directories: own, path, start, flow: surroundings.flow, clock }),
+    meter,
+    state: {
+      pack: async (maxBytes = persistence?.maxStateBytes) =>
+        !isKept ? NO_STATE : packDirectory(directories.state, maxBytes, persistence?.maxPackedBytes),
+      unpack: (packed, digest) => unpackDirectory(directories.state, packed, digest),
+    },
+    ...(artifacts && { output: outputDirectory(directories.output, artifacts, hidden.outputs) }),
+    unpackEnvironment: (archive) => unpackEnvironment(directories.environment, archive, imagePath),
+    unpackFiles: (archives) => unpackAgentFiles(directories.agent, archives),
+    secrets: hidden,
+    ...(short && { shortSecrets: short }),
+    containment,
+    hardened: surroundings.isProtected && isClosed(),
+  };
+}

@@ -10,7 +10,7 @@ import { defineComplete, defineTools } from './define/tools.ts';
 import { defineTurns } from './define/turns.ts';
 import { defineViews } from './define/views.ts';
 import { describeError, EXIT, Interrupted, OutputLost, refused } from './errors.ts';
-import { name } from './flags.ts';
+import { name } from './input/flags.ts';
 import { systemCli } from './system.ts';
 
 /** Runs a command line; resolves with the exit code. */

@@ -4,9 +4,9 @@ import type { Clock } from '../core/runtime.ts';
 import { systemClock, systemRandom } from '../core/system.ts';
 import type { Cli, Terminal } from './cli.ts';
 import { EXIT, Interrupted, OutputLost } from './errors.ts';
-import { PrintablePieces, printable } from './printable.ts';
-import { StatusLine } from './status-line.ts';
-import { processStdin } from './stdin.ts';
+import { processStdin } from './input/stdin.ts';
+import { PrintablePieces, printable } from './print/printable.ts';
+import { StatusLine } from './print/status-line.ts';
 
 /** Clock whose timers keep the process alive, because a command that waits must not end. */
 const clock: Clock = {
@@ -94,7 +94,7 @@ export function systemCli(): Cli {
     ask:
       isatty(0) && process.stderr.isTTY
         ? async (question, signal = interruption.signal) => {
-            const { ask } = await import('./ask.ts');
+            const { ask } = await import('./input/ask.ts');
             return status.without(() => ask(question, AbortSignal.any([interruption.signal, signal])));
           }
         : undefined,

@@ -1,14 +1,14 @@
 import { type StoredTurn, sessions, turns } from '../../core/resources/kinds.ts';
 import { jsonBytes, MAX_PAYLOAD_BYTES } from '../../core/resources/limits.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
-import type { Cluster } from '../cluster.ts';
-import { withCluster } from '../connect.ts';
-import { decide } from '../decide.ts';
+import type { Cluster } from '../cluster/cluster.ts';
+import { decide } from '../cluster/decision.ts';
+import { getTurn } from '../cluster/stored.ts';
+import { withCluster } from '../connect/connect.ts';
 import { failed, refused } from '../errors.ts';
-import { withoutKind } from '../flags.ts';
-import { parseFlag } from '../input.ts';
-import { hanging, printable } from '../printable.ts';
-import { getTurn } from '../stored.ts';
+import { withoutKind } from '../input/flags.ts';
+import { parseFlag } from '../input/input.ts';
+import { hanging, printable } from '../print/printable.ts';
 
 export interface ApproveFlags extends ClusterFlags {
   deny?: boolean;

@@ -4,14 +4,14 @@ import type { StoredTurn } from '../../core/resources/kinds.ts';
 import type { Artifact } from '../../core/resources/turn.ts';
 import { isTerminal } from '../../core/resources/turn-phases.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
-import type { Cluster } from '../cluster.ts';
-import { withCluster } from '../connect.ts';
-import { Destination } from '../destination.ts';
+import type { Cluster } from '../cluster/cluster.ts';
+import { sessionOrTurn, turnsOf } from '../cluster/stored.ts';
+import { withCluster } from '../connect/connect.ts';
 import { refused } from '../errors.ts';
-import { formatObject } from '../print.ts';
-import { printableName } from '../printable.ts';
-import { sessionOrTurn, turnsOf } from '../stored.ts';
-import { table } from '../table.ts';
+import { Destination } from '../files/download-folder.ts';
+import { formatObject } from '../print/print.ts';
+import { printableName } from '../print/printable.ts';
+import { table } from '../print/table.ts';
 
 export interface ArtifactsListFlags extends ClusterFlags {
   turn?: string;

@@ -2,11 +2,11 @@ import type { StoredTurn } from '../../core/resources/kinds.ts';
 import { turns } from '../../core/resources/kinds.ts';
 import { isTerminal } from '../../core/resources/turn-phases.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
-import type { Cluster } from '../cluster.ts';
-import { withCluster } from '../connect.ts';
+import type { Cluster } from '../cluster/cluster.ts';
+import { sessionOrTurn, turnsOf } from '../cluster/stored.ts';
+import { withCluster } from '../connect/connect.ts';
 import { refused } from '../errors.ts';
-import { sessionOrTurn, turnsOf } from '../stored.ts';
-import { finishTurn } from '../wait.ts';
+import { finishTurn } from '../wait/wait.ts';
 
 export interface AttachFlags extends ClusterFlags {
   quiet?: boolean;

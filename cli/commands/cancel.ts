@@ -1,9 +1,9 @@
 import { isTerminal } from '../../core/resources/turn-phases.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
-import { withCluster } from '../connect.ts';
+import { getSession, turnsOf } from '../cluster/stored.ts';
+import { withCluster } from '../connect/connect.ts';
 import { failed, refused } from '../errors.ts';
-import { getSession, turnsOf } from '../stored.ts';
-import { cancelTurn } from '../wait.ts';
+import { cancelTurn } from '../wait/wait.ts';
 
 export interface CancelFlags extends ClusterFlags {
   turn?: string;

@@ -2,12 +2,12 @@ import type { Command } from 'commander';
 import type { KubeObject, Resource, Stored } from '../../core/kube/types.ts';
 import { environments, sessionclasses, sessions, turns } from '../../core/resources/kinds.ts';
 import type { Cli } from '../cli.ts';
-import type { Cluster } from '../cluster.ts';
+import type { Cluster } from '../cluster/cluster.ts';
 import { type Candidates, candidates, type Named } from '../completion/candidates.ts';
 import { SCRIPTS, type Shell } from '../completion/scripts.ts';
-import { withCluster } from '../connect.ts';
-import { deadline } from '../deadline.ts';
+import { withCluster } from '../connect/connect.ts';
 import { refused } from '../errors.ts';
+import { deadline } from '../wait/deadline.ts';
 
 /** Time after which a word is completed without the names of objects, milliseconds. */
 const NAMES_MS = 3_000;

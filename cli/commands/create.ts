@@ -2,12 +2,18 @@ import { randomSuffix } from '../../core/generated-name.ts';
 import type { KubeObject } from '../../core/kube/types.ts';
 import { firstTurnName } from '../../core/resources/names.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
-import { withCluster } from '../connect.ts';
-import { showDryRun } from '../dry-run.ts';
+import { withCluster } from '../connect/connect.ts';
+import { showDryRun } from '../create/dry-run.ts';
+import type { NewTurn } from '../create/new-objects.ts';
+import {
+  type CreationFlags,
+  sessionOfFlags,
+  sessionOfManifest,
+  turnOfManifest,
+  withManifest,
+} from '../create/requested.ts';
 import { refused } from '../errors.ts';
-import type { NewTurn } from '../plan.ts';
-import { formatObject, nameOf } from '../print.ts';
-import { type CreationFlags, sessionOfFlags, sessionOfManifest, turnOfManifest, withManifest } from '../wanted.ts';
+import { formatObject, nameOf } from '../print/print.ts';
 
 export interface CreateFlags extends CreationFlags, ClusterFlags {}
 

@@ -1,7 +1,7 @@
 import type { Cli, ClusterFlags } from '../cli.ts';
-import { withCluster } from '../connect.ts';
+import { getSession } from '../cluster/stored.ts';
+import { withCluster } from '../connect/connect.ts';
 import { failed } from '../errors.ts';
-import { getSession } from '../stored.ts';
 
 export interface DeleteFlags extends ClusterFlags {
   yes?: boolean;

@@ -4,16 +4,16 @@ import { randomSuffix } from '../../core/generated-name.ts';
 import { type StoredEnvironment, type StoredTurn, sessions } from '../../core/resources/kinds.ts';
 import { firstTurnName } from '../../core/resources/names.ts';
 import type { SessionSpec } from '../../core/resources/session.ts';
-import { checkAllowed } from '../allowed.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
-import type { KubeCluster } from '../cluster.ts';
-import { withKubernetes } from '../connect.ts';
-import { createSession, createTurn } from '../create.ts';
-import { getEnvironment } from '../environments.ts';
+import type { KubeCluster } from '../cluster/cluster.ts';
+import { outputOf } from '../cluster/stored.ts';
+import { withKubernetes } from '../connect/connect.ts';
+import { checkAllowed } from '../create/allowed.ts';
+import { createSession, createTurn } from '../create/create.ts';
+import { getEnvironment } from '../create/environments.ts';
 import { EXIT, failed } from '../errors.ts';
-import { hanging } from '../printable.ts';
-import { outputOf } from '../stored.ts';
-import { waitForTurn } from '../wait.ts';
+import { hanging } from '../print/printable.ts';
+import { waitForTurn } from '../wait/wait.ts';
 
 /** Time to delete the session of a check, milliseconds. */
 const DELETE_MS = 5_000;

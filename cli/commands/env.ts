@@ -2,10 +2,15 @@ import { defined } from '../../core/defined.ts';
 import type { EnvironmentSpec } from '../../core/resources/environment.ts';
 import { environments, type StoredEnvironment } from '../../core/resources/kinds.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
-import { withKubernetes } from '../connect.ts';
-import { checkedRequirements, getEnvironment, type RequirementFlags, readRequirements } from '../environments.ts';
-import { formatObject, nameOf } from '../print.ts';
-import { table } from '../table.ts';
+import { withKubernetes } from '../connect/connect.ts';
+import {
+  checkedRequirements,
+  getEnvironment,
+  type RequirementFlags,
+  readRequirements,
+} from '../create/environments.ts';
+import { formatObject, nameOf } from '../print/print.ts';
+import { table } from '../print/table.ts';
 
 export interface EnvCreateFlags extends ClusterFlags, RequirementFlags {
   class: string;

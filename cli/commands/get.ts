@@ -1,11 +1,11 @@
 import type { KubeObject } from '../../core/kube/types.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
-import type { Cluster } from '../cluster.ts';
-import { withCluster } from '../connect.ts';
-import { describeSession, describeTurn } from '../describe.ts';
+import type { Cluster } from '../cluster/cluster.ts';
+import { getSession, getTurn, turnsOf } from '../cluster/stored.ts';
+import { withCluster } from '../connect/connect.ts';
 import { refused } from '../errors.ts';
-import { formatObject, nameOf } from '../print.ts';
-import { getSession, getTurn, turnsOf } from '../stored.ts';
+import { describeSession, describeTurn } from '../print/describe.ts';
+import { formatObject, nameOf } from '../print/print.ts';
 import { list } from './list.ts';
 
 export interface GetFlags extends ClusterFlags {

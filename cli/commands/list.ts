@@ -4,13 +4,13 @@ import type { KubeObject, Stored, WatchEvent } from '../../core/kube/types.ts';
 import { environments, sessions, turns } from '../../core/resources/kinds.ts';
 import { LABEL_ENVIRONMENT } from '../../core/resources/names.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
-import type { Cluster, KubeCluster } from '../cluster.ts';
-import { type ClusterUse, FIRST_REQUEST, withCluster, withKubernetes } from '../connect.ts';
+import type { Cluster, KubeCluster } from '../cluster/cluster.ts';
+import { type Place, type Row, readTable, TABLE, type Table } from '../cluster/listed.ts';
+import { type ClusterUse, FIRST_REQUEST, withCluster, withKubernetes } from '../connect/connect.ts';
 import { refused } from '../errors.ts';
-import { type Entry, type FollowedList, followList } from '../follow-list.ts';
-import { type Place, type Row, readTable, TABLE, type Table } from '../listed.ts';
-import { formatObject, nameOf } from '../print.ts';
-import { TableWriter, table } from '../table.ts';
+import { type Entry, type FollowedList, followList } from '../follow/list.ts';
+import { formatObject, nameOf } from '../print/print.ts';
+import { TableWriter, table } from '../print/table.ts';
 
 export interface ListFlags extends ClusterFlags {
   allNamespaces?: boolean;

@@ -3,11 +3,11 @@ import { type StoredSession, type StoredTurn, sessions, turns } from '../../core
 import { isTerminal } from '../../core/resources/turn-phases.ts';
 import { delay } from '../../core/runtime.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
-import type { Cluster } from '../cluster.ts';
-import { withCluster } from '../connect.ts';
+import type { Cluster } from '../cluster/cluster.ts';
+import { getSession, getTurn, sessionOrTurn, turnsOf } from '../cluster/stored.ts';
+import { withCluster } from '../connect/connect.ts';
 import { failed, refused } from '../errors.ts';
 import { followObject } from '../follow/object.ts';
-import { getSession, getTurn, sessionOrTurn, turnsOf } from '../stored.ts';
 
 export interface LogsFlags extends ClusterFlags {
   turn?: string;

@@ -8,19 +8,19 @@ import { LABEL_MAP } from '../../core/resources/names.ts';
 import { isNoInput } from '../../core/resources/needed-input.ts';
 import { isTerminal } from '../../core/resources/turn-phases.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
-import type { KubeCluster } from '../cluster.ts';
-import { withKubernetes } from '../connect.ts';
-import { ensureEnvironment } from '../environments.ts';
+import type { KubeCluster } from '../cluster/cluster.ts';
+import { outputOf } from '../cluster/stored.ts';
+import { withKubernetes } from '../connect/connect.ts';
+import { ensureEnvironment } from '../create/environments.ts';
+import { type SessionFlags, sessionSpec } from '../create/session-spec.ts';
 import { detached, EXIT, OutputLost, refused } from '../errors.ts';
-import { packFiles, sharedFiles } from '../files.ts';
+import { packFiles, sharedFiles } from '../files/agent-files.ts';
 import { begin, type SharedSettings, type Task } from '../map/begin.ts';
 import { readItems } from '../map/items.ts';
 import { MAX_MAP_NAME, mapName, sessionNames } from '../map/names.ts';
 import { runAll } from '../map/pool.ts';
 import { Progress } from '../map/progress.ts';
-import { type SessionFlags, sessionSpec } from '../session-spec.ts';
-import { outputOf } from '../stored.ts';
-import { endOfTurn } from '../wait.ts';
+import { endOfTurn } from '../wait/wait.ts';
 
 export interface MapFlags extends ClusterFlags, SessionFlags {
   max: number;

@@ -1,9 +1,9 @@
-import { checkAllowed } from '../allowed.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
-import { withCluster } from '../connect.ts';
+import { finishedMessage, getSession } from '../cluster/stored.ts';
+import { withCluster } from '../connect/connect.ts';
+import { checkAllowed } from '../create/allowed.ts';
 import { refused } from '../errors.ts';
-import { untilGivenUp } from '../given-up.ts';
-import { finishedMessage, getSession } from '../stored.ts';
+import { untilGivenUp } from '../wait/pod-release.ts';
 
 export interface RestartFlags extends ClusterFlags {
   wait: boolean;

@@ -1,6 +1,6 @@
 import type { Cli, ClusterFlags } from '../cli.ts';
-import { withCluster } from '../connect.ts';
-import { getSession } from '../stored.ts';
+import { getSession } from '../cluster/stored.ts';
+import { withCluster } from '../connect/connect.ts';
 
 /** Removes a hold, or a suspension that has not happened yet. Starts no pod by itself: the next turn does. */
 export async function resume(name: string, flags: ClusterFlags, cli: Cli): Promise<number> {

@@ -3,15 +3,11 @@ import { isNotFound } from '../../core/kube/errors.ts';
 import type { StoredSession, StoredTurn } from '../../core/resources/kinds.ts';
 import { firstTurnName } from '../../core/resources/names.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
-import type { Cluster } from '../cluster.ts';
-import { withCluster } from '../connect.ts';
-import { turnSpec } from '../create.ts';
-import { showDryRun } from '../dry-run.ts';
-import { refused } from '../errors.ts';
-import type { InputFlags } from '../input.ts';
-import type { NewTurn } from '../plan.ts';
-import { formatObject, nameOf } from '../print.ts';
-import { finishTurn } from '../wait.ts';
+import type { Cluster } from '../cluster/cluster.ts';
+import { withCluster } from '../connect/connect.ts';
+import { turnSpec } from '../create/create.ts';
+import { showDryRun } from '../create/dry-run.ts';
+import type { NewTurn } from '../create/new-objects.ts';
 import {
   type CreationFlags,
   inputFor,
@@ -19,7 +15,11 @@ import {
   sessionOfManifest,
   turnOfManifest,
   withManifest,
-} from '../wanted.ts';
+} from '../create/requested.ts';
+import { refused } from '../errors.ts';
+import type { InputFlags } from '../input/input.ts';
+import { formatObject, nameOf } from '../print/print.ts';
+import { finishTurn } from '../wait/wait.ts';
 
 export interface RunFlags extends CreationFlags, InputFlags, ClusterFlags {
   name?: string;

@@ -1,11 +1,11 @@
 import type { StoredSession } from '../../core/resources/kinds.ts';
 import type { SessionStatus } from '../../core/resources/session.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
-import type { Cluster } from '../cluster.ts';
-import { withCluster } from '../connect.ts';
+import type { Cluster } from '../cluster/cluster.ts';
+import { finishedMessage, getSession } from '../cluster/stored.ts';
+import { withCluster } from '../connect/connect.ts';
 import { failed, refused } from '../errors.ts';
-import { endsFirst, untilGivenUp } from '../given-up.ts';
-import { finishedMessage, getSession } from '../stored.ts';
+import { endsFirst, untilGivenUp } from '../wait/pod-release.ts';
 
 export interface SuspendFlags extends ClusterFlags {
   hold?: boolean;

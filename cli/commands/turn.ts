@@ -1,12 +1,12 @@
 import { turnName } from '../../core/generated-name.ts';
-import { checkTurn } from '../allowed.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
-import { withCluster } from '../connect.ts';
-import { turnSpec } from '../create.ts';
+import { getSession } from '../cluster/stored.ts';
+import { withCluster } from '../connect/connect.ts';
+import { checkTurn } from '../create/allowed.ts';
+import { turnSpec } from '../create/create.ts';
 import { refused } from '../errors.ts';
-import { type InputFlags, readInput } from '../input.ts';
-import { getSession } from '../stored.ts';
-import { finishTurn } from '../wait.ts';
+import { type InputFlags, readInput } from '../input/input.ts';
+import { finishTurn } from '../wait/wait.ts';
 
 export interface TurnFlags extends ClusterFlags, InputFlags {
   name?: string;

@@ -1,8 +1,8 @@
 import { VERSION } from '../../core/program/version.ts';
-import type { ServerVersion } from '../backend.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
-import { withCluster } from '../connect.ts';
-import { formatObject } from '../print.ts';
+import type { ServerVersion } from '../cluster/backend.ts';
+import { withCluster } from '../connect/connect.ts';
+import { formatObject } from '../print/print.ts';
 
 export interface VersionFlags extends ClusterFlags {
   client?: boolean;

@@ -1,16 +1,16 @@
 import type { KubeObject, Resource, Stored } from '../../core/kube/types.ts';
 import { formatDuration } from '../../core/resources/duration.ts';
 import { sessions, turns } from '../../core/resources/kinds.ts';
-import { findClass } from '../allowed.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
-import type { Cluster } from '../cluster.ts';
-import { withCluster } from '../connect.ts';
-import { deadline } from '../deadline.ts';
+import type { Cluster } from '../cluster/cluster.ts';
+import { getSession, getTurn } from '../cluster/stored.ts';
+import { withCluster } from '../connect/connect.ts';
+import { findClass } from '../create/allowed.ts';
 import { CliError, failed, refused } from '../errors.ts';
 import { followObject } from '../follow/object.ts';
-import { printableLine } from '../printable.ts';
-import { getSession, getTurn } from '../stored.ts';
-import { type Progress, sessionProgress, turnProgress, type WaitTarget } from '../wait-target.ts';
+import { printableLine } from '../print/printable.ts';
+import { deadline } from '../wait/deadline.ts';
+import { type Progress, sessionProgress, turnProgress, type WaitTarget } from '../wait/target.ts';
 
 export interface WaitFlags extends ClusterFlags {
   for: WaitTarget;

@@ -1,9 +1,9 @@
 import type { Placed } from '../../core/follow/session-events.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
-import { withCluster } from '../connect.ts';
+import { getSession } from '../cluster/stored.ts';
+import { withCluster } from '../connect/connect.ts';
 import { refused } from '../errors.ts';
 import { inWords } from '../follow/words.ts';
-import { getSession } from '../stored.ts';
 
 export interface WatchFlags extends ClusterFlags {
   logs?: boolean;

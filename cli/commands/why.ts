@@ -3,13 +3,13 @@ import { isForbidden } from '../../core/kube/errors.ts';
 import { events } from '../../core/kube/resources.ts';
 import { formatDuration } from '../../core/resources/duration.ts';
 import type { StoredSession } from '../../core/resources/kinds.ts';
-import { findClass } from '../allowed.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
-import type { KubeCluster } from '../cluster.ts';
-import { withKubernetes } from '../connect.ts';
-import { getSession, turnsOf } from '../stored.ts';
-import { table } from '../table.ts';
-import { explain, whyText } from '../why.ts';
+import type { KubeCluster } from '../cluster/cluster.ts';
+import { getSession, turnsOf } from '../cluster/stored.ts';
+import { withKubernetes } from '../connect/connect.ts';
+import { findClass } from '../create/allowed.ts';
+import { table } from '../print/table.ts';
+import { explain, whyText } from '../wait/why.ts';
 
 /** Number of events that are shown. */
 const SHOWN = 5;

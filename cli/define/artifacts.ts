@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
 import type { Cli } from '../cli.ts';
 import type { ArtifactsDownloadFlags, ArtifactsListFlags } from '../commands/artifacts.ts';
-import { name } from '../flags.ts';
+import { name } from '../input/flags.ts';
 import { formatOption } from './options.ts';
 
 /** Defines `artifacts`, the commands on what turns leave in BERTH_OUTPUT_DIR. */

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { Cli } from '../cli.ts';
-import { name } from '../flags.ts';
+import { name } from '../input/flags.ts';
 import { formatOption } from './options.ts';
 
 /** Defines `env`, the commands on Environments. */

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { Cli } from '../cli.ts';
-import { port } from '../flags.ts';
+import { port } from '../input/flags.ts';
 
 /** Defines `local`, which passes its flags on to the embedded cluster, a program of its own. */
 export function defineLocal(program: Command, cli: Cli, done: (exitCode: number) => void): void {

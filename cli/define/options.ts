@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import { attempts, cpu, duration, memory, name, paths, several } from '../flags.ts';
+import { attempts, cpu, duration, memory, name, paths, several } from '../input/flags.ts';
 
 /** Options that several commands share. */
 

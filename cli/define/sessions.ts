@@ -6,7 +6,7 @@ import type { MapFlags } from '../commands/map.ts';
 import type { RestartFlags } from '../commands/restart.ts';
 import type { RunFlags } from '../commands/run.ts';
 import type { SuspendFlags } from '../commands/suspend.ts';
-import { duration, name, parallel } from '../flags.ts';
+import { duration, name, parallel } from '../input/flags.ts';
 import type { AddCommand } from './command.ts';
 import {
   agentOptions,

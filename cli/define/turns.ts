@@ -4,7 +4,7 @@ import type { ApproveFlags } from '../commands/approve.ts';
 import type { AttachFlags } from '../commands/attach.ts';
 import type { CancelFlags } from '../commands/cancel.ts';
 import type { TurnFlags } from '../commands/turn.ts';
-import { duration, name, sessionOrTurn } from '../flags.ts';
+import { duration, name, sessionOrTurn } from '../input/flags.ts';
 import type { AddCommand } from './command.ts';
 import {
   attemptsOption,

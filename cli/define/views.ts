@@ -5,8 +5,8 @@ import type { ListFlags } from '../commands/list.ts';
 import type { LogsFlags } from '../commands/logs.ts';
 import type { WaitFlags } from '../commands/wait.ts';
 import type { WatchFlags } from '../commands/watch.ts';
-import { limit, name, sessionTurnOrStdin } from '../flags.ts';
-import { waitTarget } from '../wait-target.ts';
+import { limit, name, sessionTurnOrStdin } from '../input/flags.ts';
+import { waitTarget } from '../wait/target.ts';
 import type { AddCommand } from './command.ts';
 import { formatOption } from './options.ts';
 

@@ -1,9 +1,9 @@
 import { turns } from '../../core/resources/kinds.ts';
 import { clip } from '../../core/resources/limits.ts';
 import type { Cli } from '../cli.ts';
-import type { Cluster } from '../cluster.ts';
-import { decide } from '../decide.ts';
-import { hanging, printable } from '../printable.ts';
+import type { Cluster } from '../cluster/cluster.ts';
+import { decide } from '../cluster/decision.ts';
+import { hanging, printable } from '../print/printable.ts';
 
 /** Length of the shown data of a question, bytes. */
 const PAYLOAD_BYTES = 2_000;

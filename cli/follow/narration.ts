@@ -3,7 +3,7 @@ import { parseEventLine } from '../../core/pod-log/agent-events.ts';
 import { type StoredSession, type StoredTurn, sessions } from '../../core/resources/kinds.ts';
 import { isTerminal } from '../../core/resources/turn-phases.ts';
 import type { Cli } from '../cli.ts';
-import type { Cluster } from '../cluster.ts';
+import type { Cluster } from '../cluster/cluster.ts';
 import { askInPlace } from './ask.ts';
 import { eventKey, keyOfLine, restOfLog } from './rest.ts';
 import { RunningTime } from './running-time.ts';

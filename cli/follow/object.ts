@@ -1,7 +1,7 @@
 import { follow } from '../../core/kube/follow.ts';
 import type { KubeObject, Resource, Stored } from '../../core/kube/types.ts';
 import type { Clock } from '../../core/runtime.ts';
-import type { Cluster } from '../cluster.ts';
+import type { Cluster } from '../cluster/cluster.ts';
 
 /** Parts of a cluster that following an object needs. */
 export type Followed = Pick<Cluster, 'api' | 'namespace' | 'outages'>;

@@ -4,7 +4,7 @@ import { States } from '../../core/follow/states.ts';
 import { type StoredSession, sessions, turns } from '../../core/resources/kinds.ts';
 import { silentLogger } from '../../core/system.ts';
 import type { Cli } from '../cli.ts';
-import type { KubeCluster } from '../cluster.ts';
+import type { KubeCluster } from '../cluster/cluster.ts';
 
 /** Yields what happens to the session until it is deleted or the signal aborts. */
 export async function* followSession(

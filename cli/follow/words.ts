@@ -2,7 +2,7 @@
 import type { Told } from '../../core/follow/events.ts';
 import { formatDuration } from '../../core/resources/duration.ts';
 import { clip } from '../../core/resources/limits.ts';
-import { printable, printableLine, printableName } from '../printable.ts';
+import { printable, printableLine, printableName } from '../print/printable.ts';
 
 /** Length of an agent's event in words, bytes. */
 const EVENT_BYTES = 400;

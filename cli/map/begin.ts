@@ -3,10 +3,10 @@ import { type StoredSession, type StoredTurn, sessionOwner, sessions, turns } fr
 import { firstTurnName, LABEL_MAP } from '../../core/resources/names.ts';
 import { delay } from '../../core/runtime.ts';
 import type { Cli } from '../cli.ts';
-import type { KubeCluster } from '../cluster.ts';
-import { createSession, createTurn, type GivenTurn, turnSpec } from '../create.ts';
+import type { KubeCluster } from '../cluster/cluster.ts';
+import { createSession, createTurn, type GivenTurn, turnSpec } from '../create/create.ts';
+import type { WantedSession } from '../create/new-objects.ts';
 import { refused } from '../errors.ts';
-import type { WantedSession } from '../plan.ts';
 import type { Item } from './items.ts';
 
 /** A session of a map. */

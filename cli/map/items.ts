@@ -4,7 +4,7 @@ import { describeProblem, findJsonProblem } from '../../core/json-problem.ts';
 import { MAX_INPUT_BYTES } from '../../core/resources/limits.ts';
 import type { Cli } from '../cli.ts';
 import { CliError, refused } from '../errors.ts';
-import { checked, decode, openFile } from '../input.ts';
+import { checked, decode, openFile } from '../input/input.ts';
 
 /** Input of one session of a map. */
 export interface Item {

@@ -1,5 +1,5 @@
 import type { KubeList, KubeObject, Resource } from '../../core/kube/types.ts';
-import type { Table } from '../listed.ts';
+import type { Table } from '../cluster/listed.ts';
 
 /** Returns the table of objects that the API server would make of them. */
 export async function tableOf(resource: Resource, list: KubeList<KubeObject>, now: number): Promise<Table> {

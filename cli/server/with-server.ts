@@ -1,6 +1,6 @@
 import type { Cli, ClusterFlags } from '../cli.ts';
-import type { Cluster } from '../cluster.ts';
-import { Outages } from '../outages.ts';
+import type { Cluster } from '../cluster/cluster.ts';
+import { Outages } from '../cluster/outages.ts';
 import { serverConnection } from './address.ts';
 import { serverBackend } from './backend.ts';
 import type { ChosenServer } from './chosen.ts';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, describe, test } from 'vitest';
-import type { Backend } from '../../../cli/backend.ts';
 import type { Cli } from '../../../cli/cli.ts';
-import { kubernetesBackend } from '../../../cli/kubernetes-backend.ts';
+import type { Backend } from '../../../cli/cluster/backend.ts';
+import { kubernetesBackend } from '../../../cli/connect/kubernetes-backend.ts';
 import { serverBackend } from '../../../cli/server/backend.ts';
 import { ServerClient } from '../../../cli/server/client.ts';
 import { ServerObjects } from '../../../cli/server/objects.ts';

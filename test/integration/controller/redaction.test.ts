@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { beforeAll, describe, test } from 'vitest';
-import { describeTurn } from '../../../cli/describe.ts';
+import { describeTurn } from '../../../cli/print/describe.ts';
 import { secrets } from '../../../core/kube/resources.ts';
 import { ONE_LEADER } from '../../support/installation.ts';
 import { installed } from '../../support/installed.ts';

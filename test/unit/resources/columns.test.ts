@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
-import { table } from '../../../cli/table.ts';
+import { table } from '../../../cli/print/table.ts';
 import { kinds } from '../../../core/resources/crd.ts';
 import { columns } from '../../../core/table/columns.ts';
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import { eventExamples } from '../../../../api/event-examples.ts';
 import { inWords } from '../../../../cli/follow/words.ts';
-import { PrintablePieces, printable, printableName } from '../../../../cli/printable.ts';
+import { PrintablePieces, printable, printableName } from '../../../../cli/print/printable.ts';
 
 describe('text of an agent on a terminal', () => {
   test('shows what would move the cursor, set the title or turn letters round', () => {

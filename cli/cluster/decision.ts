@@ -1,0 +1,63 @@
+import { defined } from '../../core/defined.ts';
+import { isAlreadyExists } from '../../core/kube/errors.ts';
+import { type Approval, approvals, ownedByTurn, type StoredTurn } from '../../core/resources/kinds.ts';
+import { API_GROUP_VERSION, approvalName } from '../../core/resources/names.ts';
+import { refused } from '../errors.ts';
+import type { Decision } from './backend.ts';
+import type { Cluster, KubeCluster } from './cluster.ts';
+
+/** Decides on a turn's request, as the caller; rejects when somebody has decided already. */
+export async function decide(
+  turn: StoredTurn,
+  requestId: string,
+  given: Decision,
+  cluster: Cluster,
+  signal: AbortSignal,
+): Promise<void> {
+  try {
+    await cluster.decide(turn, requestId, given, signal);
+  } catch (error) {
+    if (!isAlreadyExists(error)) throw error;
+    throw refused(`somebody has decided on request ${requestId} of turn ${turn.metadata.name} already`);
+  }
+}
+
+/** Creates the Approval of a decision. */
+export async function createApproval(
+  turn: StoredTurn,
+  requestId: string,
+  given: Decision,
+  { api, namespace, author }: KubeCluster,
+  signal: AbortSignal,
+): Promise<void> {
+  const { decision, response, note } = given;
+  const { name } = turn.metadata;
+  const object: Approval = {
+    apiVersion: API_GROUP_VERSION,
+    kind: 'Approval',
+    metadata: { namespace, name: approvalName(requestId), ownerReferences: [ownedByTurn(turn)] },
+    spec: {
+      turn: name,
+      requestId,
+      decision,
+      ...defined({ response, note }),
+      ...(await author()),
+    },
+  };
+  await api.create(approvals, object, { signal });
+}
+
+/** Path of the review that tells callers what they may do. */
+const ACCESS_REVIEW = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
+
+/** Reports whether the caller may decide on requests of the namespace. */
+export async function mayDecide({ api, namespace }: KubeCluster, signal: AbortSignal): Promise<boolean> {
+  const { group, plural: resource } = approvals;
+  const body = {
+    apiVersion: 'authorization.k8s.io/v1',
+    kind: 'SelfSubjectAccessReview',
+    spec: { resourceAttributes: { namespace, verb: 'create', group, resource } },
+  };
+  const review = await api.raw('POST', ACCESS_REVIEW, { body, readOnly: true, signal });
+  return (review as { status?: { allowed?: boolean } }).status?.allowed === true;
+}

@@ -18,7 +18,7 @@ import { Runner } from './runner.ts';
 import { equipmentFor, type Surroundings } from './session/equipment.ts';
 import { directoriesUnder, makeDirectories, socketPath } from './system/directories.ts';
 import { protect } from './system/hardening.ts';
-import { patient } from './system/patient-clock.ts';
+import { patient } from './system/timers.ts';
 import { Pressure } from './text/pressure.ts';
 import { TextSink } from './text/sink.ts';
 import { warmUpSession } from './warm-up/session.ts';

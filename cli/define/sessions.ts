@@ -109,7 +109,7 @@ export function defineSessions(command: AddCommand, cli: Cli): void {
     'Removes a hold. The session starts with its next turn.',
     ['resume notes'],
     async ([sessionName]: [string], flags: ClusterFlags) =>
-      (await import('../commands/resume.ts')).resume(sessionName, flags, cli),
+      (await import('../commands/suspend.ts')).resume(sessionName, flags, cli),
   ).argument('<session>', 'the session’s name', name);
 
   command(

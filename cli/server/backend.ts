@@ -21,7 +21,7 @@ import type { ServerClient, ServerRequest } from './client.ts';
 import { ServerError, ServerUnreachable } from './errors.ts';
 import { followEvents } from './event-stream.ts';
 import type { ServerObjects } from './objects.ts';
-import { tableOf } from './table.ts';
+import { tableOf } from './objects.ts';
 
 /** Backend on the HTTP API. */
 export function serverBackend(

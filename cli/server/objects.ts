@@ -13,6 +13,7 @@ import type {
   WatchOptions,
 } from '../../core/kube/types.ts';
 import { type StoredTurn, sessions, turns } from '../../core/resources/kinds.ts';
+import type { Table } from '../cluster/listed.ts';
 import { refused, unreachable } from '../errors.ts';
 import type { ServerClient } from './client.ts';
 import { SILENCE_MS, serverEvents } from './event-stream.ts';
@@ -179,3 +180,18 @@ const notTold = ({ plural }: Resource) =>
 
 const notFound = ({ kind }: Resource, name: string) =>
   new ApiError({ code: 404, reason: 'NotFound', message: `${kind} "${name}" not found`, details: { name } });
+
+/** Returns the table of objects that the API server would make of them. */
+export async function tableOf(resource: Resource, list: KubeList<KubeObject>, now: number): Promise<Table> {
+  // The definitions load the schemas, which no other command reads.
+  const { kinds } = await import('../../core/resources/crd.ts');
+  const { columns } = await import('../../core/table/columns.ts');
+  const kind = kinds.find(({ plural }) => plural === resource.plural);
+  if (!kind) throw new TypeError(`there is no table of ${resource.plural}`);
+  const shown = columns({ additionalPrinterColumns: kind.columns });
+  return {
+    metadata: { resourceVersion: list.metadata.resourceVersion },
+    columnDefinitions: shown.map(({ name, priority = 0 }) => ({ name, priority })),
+    rows: list.items.map((object) => ({ cells: shown.map(({ cell }) => cell(object as never, now)), object })),
+  };
+}

@@ -1,6 +1,8 @@
 import { ApiError, isAlreadyExists, isConflict } from '../../core/kube/errors.ts';
 import { pods } from '../../core/kube/resources.ts';
+import { networkPolicyName } from '../../core/resources/names.ts';
 import { attachability } from '../link/links.ts';
+import { NetworkPolicyTaken } from '../network/policies.ts';
 import { learn } from '../observed/memory.ts';
 import { isOurs } from '../observed/session-pods.ts';
 import type { CachedTurn, World } from '../observed/world.ts';
@@ -10,7 +12,6 @@ import type { Effective } from '../settings/effective.ts';
 import { podEvent } from '../status/events.ts';
 import type { ReconcileContext } from './context.ts';
 import { linkSession } from './link-session.ts';
-import { ensureNetworkPolicy } from './network-policy.ts';
 import { refusal } from './refusal.ts';
 import { runnerlessTurn } from './runnerless.ts';
 import { ensureWorkspace } from './workspace.ts';
@@ -66,4 +67,23 @@ async function adopt({ effects, world, memory, signal }: ReconcileContext, name:
   const message = `Pod "${name}" exists and was not made by Berth for this session; delete it.`;
   learn(memory, { fact: 'StartProblem', problem: { reason: 'PodForbidden', message } });
   throw new Error(message);
+}
+
+/**
+ * Applies the network policy before the pod exists. Rejects where that fails, and puts the problem into the session's
+ * memory where a person must act.
+ */
+async function ensureNetworkPolicy({ effects, world, memory, signal }: ReconcileContext): Promise<void> {
+  const { metadata, spec } = world.session;
+  try {
+    await effects.networkPolicies.ensure(metadata.namespace, spec.class, signal);
+  } catch (error) {
+    if (error instanceof NetworkPolicyTaken) {
+      learn(memory, { fact: 'StartProblem', problem: { reason: 'PodForbidden', message: error.message } });
+    } else if (error instanceof ApiError && !isConflict(error)) {
+      const problem = refusal(error, `NetworkPolicy ${networkPolicyName(spec.class)}`);
+      learn(memory, { fact: 'StartProblem', problem });
+    }
+    throw error;
+  }
 }

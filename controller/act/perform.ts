@@ -7,11 +7,10 @@ import { awaitsFirstTurn } from '../decide/policies/turns.ts';
 import { attachability } from '../link/links.ts';
 import { learn } from '../observed/memory.ts';
 import type { CachedSession } from '../observed/world.ts';
-import { acknowledgeStray } from './acknowledge.ts';
 import { acknowledgeRequest, adoptApproval, commitRequest, consume, readApprovals } from './approval.ts';
 import { bindRunner } from './bind.ts';
 import { claimPod } from './claim-pod.ts';
-import { commit } from './commit.ts';
+import { acknowledgeStray, commit } from './commit.ts';
 import { commitLog } from './commit-log.ts';
 import { confirmGone, readPod } from './confirm-gone.ts';
 import type { ReconcileContext } from './context.ts';
@@ -24,11 +23,10 @@ import { ownIncarnation, withSlotHeld } from './own.ts';
 import { readFiles } from './read-files.ts';
 import { takeLog } from './read-log.ts';
 import { giveInput, letRun } from './runnerless.ts';
-import { showUsage } from './show-usage.ts';
 import { startTurn } from './start-turn.ts';
 import { abortSuspension, askForSuspension, undoSuspension, verifySuspension } from './suspension.ts';
 import { writingSession } from './too-large.ts';
-import { writeTurn } from './write-turn.ts';
+import { showUsage, writeTurn } from './write-turn.ts';
 
 /** Ends of turns that neither a person asked for nor the agent caused. */
 const NOTEWORTHY: ReadonlySet<string> = new Set([

@@ -11,7 +11,7 @@ import {
 import { storeKey } from '../../core/resources/names.ts';
 import type { StateRef } from '../../core/resources/schema.ts';
 import { leapsOf } from '../../core/runtime.ts';
-import { StoreFullError, type StoreKey } from '../../core/store/store.ts';
+import { type Store, StoreFullError, type StoreKey } from '../../core/store/store.ts';
 import { movedByLeaps } from '../observed/clock-jumps.ts';
 import type { Delivery } from '../observed/link-view.ts';
 import { learn } from '../observed/memory.ts';
@@ -20,7 +20,6 @@ import { limitsOf } from '../settings/granted.ts';
 import type { StoredDelivery } from '../status/outcome.ts';
 import { boundedWait } from './bounded-wait.ts';
 import type { ReconcileContext } from './context.ts';
-import { countingHistory } from './counting-history.ts';
 
 /** Minimum time for storing a part, milliseconds, also after the deadline: the store may have refused another part only. */
 const LAST_CHANCE_MS = 10_000;
@@ -207,4 +206,27 @@ async function attempt(
     const isFullForBuild = error instanceof StoreFullError && world.session.spec.build;
     stored.problems.push({ reason: isFullForBuild ? 'StoreFull' : reason, message });
   }
+}
+
+/**
+ * The context, with a store that counts the bytes of outputs and artifacts that it takes or has no room for. A log does not
+ * count: a turn is none the worse for one that is not stored.
+ */
+function countingHistory(context: ReconcileContext): { context: ReconcileContext; history: () => number } {
+  const { effects } = context;
+  let bytes = 0;
+  const put: Store['put'] = async (key, ...args) => {
+    const count = (more: number) => {
+      if (key.kind === 'Output' || key.kind === 'Artifacts') bytes += more;
+      return more;
+    };
+    try {
+      return count(await effects.store.put(key, ...args));
+    } catch (error) {
+      if (error instanceof StoreFullError) count(error.wanted);
+      throw error;
+    }
+  };
+  const store = { ...effects.store, put };
+  return { context: { ...context, effects: { ...effects, store } }, history: () => bytes };
 }

@@ -1,6 +1,7 @@
 import { isConflict, isRefusal } from '../../core/kube/errors.ts';
 import { type StoredTurn, turns } from '../../core/resources/kinds.ts';
 import type { TurnStatus } from '../../core/resources/turn.ts';
+import type { Action } from '../decide/actions.ts';
 import { learn } from '../observed/memory.ts';
 import { isGiven } from '../observed/own-turns.ts';
 import type { CachedTurn } from '../observed/world.ts';
@@ -43,5 +44,26 @@ async function write(context: ReconcileContext, turn: CachedTurn, status: TurnSt
       if (begins) ledger.confirmTurn(key);
     } else if (begins && !isRefusal(error)) ledger.confirmTurnLater(key);
     throw error;
+  }
+}
+
+/** A result that comes meanwhile waits for it. */
+const DEADLINE_MS = 1_000;
+
+/**
+ * Shows how far a running turn is, at the version decided upon. Nothing depends on it, so errors are ignored: a write in
+ * between is an event of its own, and later figures are tried as well.
+ */
+export async function showUsage(
+  { effects: { statuses, log }, memory, key, signal }: ReconcileContext,
+  { turn, status, of }: Action & { do: 'ShowUsage' },
+): Promise<void> {
+  try {
+    await statuses.write(turns, turn.metadata, status, signal, DEADLINE_MS);
+  } catch (error) {
+    signal.throwIfAborted();
+    if (isConflict(error)) return;
+    learn(memory, { fact: 'UsageUnwritten', of });
+    log.debug({ session: key, turn: turn.metadata.name, err: error }, 'usage of a turn could not be written');
   }
 }

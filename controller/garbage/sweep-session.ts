@@ -3,12 +3,12 @@ import { isNotFound } from '../../core/kube/errors.ts';
 import { eachPage } from '../../core/kube/pages.ts';
 import { sessions, turns } from '../../core/resources/kinds.ts';
 import { storeKey } from '../../core/resources/names.ts';
+import type { SessionStatus } from '../../core/resources/session.ts';
 import type { StoredEntry } from '../../core/store/store.ts';
 import type { CachedSession } from '../observed/world.ts';
 import { type HistoryLimits, retention } from '../settings/retention.ts';
 import { type GarbageTools, MAX_REMOVALS, surelyNow } from './context.ts';
 import { isLater, type StatePosition, type TurnFacts, turnFacts } from './facts.ts';
-import { overHistory } from './history.ts';
 import type { HistorySize } from './pace.ts';
 import { removeTurns } from './remove-turns.ts';
 import { isGarbage, MIN_AGE_MS } from './stored.ts';
@@ -134,4 +134,27 @@ async function removeStored(
   if (young.length > 0) return Math.max(1, Math.min(...young));
   const ofTurns = stored.filter(({ kind }) => kind !== 'State').length;
   return ofTurns > others.length ? LOOK_AGAIN_MS : undefined;
+}
+
+/**
+ * Ended turns beyond the limits, the oldest first. A turn may go only once the session's status counts it and has its
+ * state; the last turn stays, whatever its size.
+ */
+export function overHistory(turns: TurnFacts[], status: SessionStatus, limits: HistoryLimits): TurnFacts[] {
+  // Turns without an index were refused as SessionFinished or QueueFull.
+  const ended = turns.filter((turn) => turn.ended).sort((a, b) => b.index - a.index || b.endedAt - a.endedAt);
+  const counted = status.lastTurn?.index ?? 0;
+  const over: TurnFacts[] = [];
+  let kept = 0;
+  let bytes = 0;
+  let stored = 0;
+  for (const turn of ended) {
+    bytes += turn.bytes;
+    stored += turn.stored;
+    const fits = kept === 0 || (kept < limits.turns && bytes <= limits.bytes && stored <= limits.stored);
+    const copied = turn.index <= counted && !isLater(turn.state, status.state);
+    if (fits) kept++;
+    else if (copied) over.unshift(turn);
+  }
+  return over;
 }

@@ -3,12 +3,12 @@ import { sessionRefusal } from '../../core/resources/allowed.ts';
 import { DEFAULT_TIMEOUTS } from '../../core/resources/defaults.ts';
 import type { StoredSessionClass } from '../../core/resources/kinds.ts';
 import { selects } from '../../core/resources/label-selector.ts';
-import { MAX_ENVIRONMENT_BYTES } from '../../core/resources/limits.ts';
+import { DEFAULT_ARTIFACT_BYTES, DEFAULT_ARTIFACT_FILES, MAX_ENVIRONMENT_BYTES } from '../../core/resources/limits.ts';
+import { parseQuantity } from '../../core/resources/quantity.ts';
 import type { SessionClassSpec } from '../../core/resources/sessionclass.ts';
 import type { Heuristics } from '../../core/text/hidden.ts';
 import type { CachedSession, Installation, Problem } from '../observed/world.ts';
 import { type AgentSettings, agentSettings } from './agent.ts';
-import { artifactLimits } from './artifacts.ts';
 import { buildCache, builderAgent, exposedCredentials } from './builder.ts';
 import { type ImageSettings, imageSettings } from './image.ts';
 import { type Kept, keptOf } from './persistence.ts';
@@ -113,4 +113,10 @@ function otherNamespace(
 function refusedSetting(spec: Spec, allowed: SessionClassSpec): Problem | undefined {
   const refused = sessionRefusal(spec, allowed);
   return refused && { reason: refused.reason, message: `${refused.field}: ${refused.message}` };
+}
+
+/** Limits of the artifacts of a turn: those of the class, where it sets them. */
+function artifactLimits({ artifacts = {} }: Pick<SessionClassSpec, 'artifacts'>): ArtifactLimits {
+  const { maxBytes, maxFiles = DEFAULT_ARTIFACT_FILES } = artifacts;
+  return { maxBytes: maxBytes === undefined ? DEFAULT_ARTIFACT_BYTES : Math.floor(parseQuantity(maxBytes)), maxFiles };
 }

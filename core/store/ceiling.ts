@@ -5,9 +5,8 @@ import type { KubeApi } from '../kube/types.ts';
 import { blobs } from '../resources/kinds.ts';
 import { ANNOTATION_BLOB_BYTES } from '../resources/names.ts';
 import type { Clock } from '../runtime.ts';
-import { Accounts } from './accounts.ts';
+import { Accounts, LatestStates } from './accounts.ts';
 import { entryOf } from './chunks.ts';
-import { LatestStates } from './latest-states.ts';
 import { fitsShare, type Holding, isShort, type ShareRule, shareOf, type Wanted } from './share.ts';
 import { type NamespaceUsage, type Shortage, StoreFullError, type StoreKey } from './store.ts';
 

@@ -7,8 +7,7 @@ import type { Envelope } from '../../core/result/envelope.ts';
 import { TurnFailure } from '../../core/result/failure.ts';
 import { NoResult } from '../../core/result/no-result.ts';
 import { checkDepth, MAX_RAW_BYTES, tooLarge } from '../../core/result/output.ts';
-import { LineSplitter } from '../text/split-lines.ts';
-import { valueAt } from './pointer.ts';
+import { LineSplitter } from '../text/lines.ts';
 
 type JsonLines = NonNullable<AgentSpec['jsonLines']>;
 
@@ -153,4 +152,18 @@ function matches(line: Record<string, unknown>, when: Record<string, string>): b
 
 function textOf(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value);
+}
+
+/**
+ * Returns the value at a JSON pointer (RFC 6901); undefined where there is none. The empty pointer is the whole value.
+ */
+export function valueAt(value: unknown, pointer: string): unknown {
+  let found = value;
+  for (const token of pointer.split('/').slice(1)) {
+    const key = token.replaceAll('~1', '/').replaceAll('~0', '~');
+    if (typeof found !== 'object' || found === null || isRawNumber(found) || !Object.hasOwn(found, key))
+      return undefined;
+    found = (found as Record<string, unknown>)[key];
+  }
+  return found;
 }

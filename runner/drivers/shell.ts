@@ -80,7 +80,7 @@ export class ShellDriver implements Driver {
   async #textFor(bash: string, { command, cwd }: ShellInput, env: Record<string, string>): Promise<string> {
     if (!this.#options.facts.agent.shell?.rewriteBackground) return command;
     // The parser is loaded here, so that other sessions need not load it.
-    const { rewriteForBash } = await import('../shell/bash.ts');
+    const { rewriteForBash } = await import('../shell/rewrite.ts');
     const text = rewriteForBash(command, env, cwd);
     return text === command || (await this.#parses(bash, text, cwd, env)) ? text : command;
   }

@@ -1,7 +1,12 @@
 import { closeSync, constants, openSync, readSync } from 'node:fs';
 import { isAbsolute, join, resolve } from 'node:path';
 import { isExecutable } from '../process/program.ts';
-import type { IsProgram } from './rewrite.ts';
+
+/**
+ * Reports whether bash, started in the folder and with the PATH of the command, would find a program of this name and
+ * start it with this very path. This does not hold for certain after the text has run for a while.
+ */
+export type IsProgram = (name: string) => boolean;
 
 /**
  * Returns a test for programs of a shell that starts in `cwd` with this PATH. A script without `#!` does not count,

@@ -9,13 +9,8 @@ import {
   type SyntaxNode,
 } from 'unbash';
 import { type Facts, factsOf } from './guards.ts';
+import { type IsProgram, programsOn } from './programs.ts';
 import { argumentsOf, BUILTINS, literalOf } from './words.ts';
-
-/**
- * Reports whether bash, started in the folder and with the PATH of the command, would find a program of this name and
- * start it with this very path. This does not hold for certain after the text has run for a while.
- */
-export type IsProgram = (name: string) => boolean;
 
 const EXEC = 'exec ';
 /** Limit of the text that is parsed: parsing thousands of here-documents takes seconds. */
@@ -155,4 +150,18 @@ function contains(list: AndOr, matches: (node: SyntaxNode) => boolean | undefine
   };
   visit(list);
   return found;
+}
+
+/** Returns the text for a bash with this environment and working directory. */
+export function rewriteForBash(text: string, env: Readonly<Record<string, string>>, cwd: string): string {
+  return isPlainEnvironment(env) ? rewriteBackground(text, programsOn(env.PATH ?? '', cwd)) : text;
+}
+
+/** Variables by which a bash defines functions or options before it reads its text. */
+const UNSETTLING =
+  /^(BASH_ENV|BASHOPTS|BASH_COMPAT|BASH_FUNC_.*|BASH_LOADABLES_PATH|EXECIGNORE|POSIXLY_CORRECT|SHELLOPTS)$/;
+
+/** Reports whether names mean the same to a bash of this environment as to every other bash. */
+export function isPlainEnvironment(env: Readonly<Record<string, string>>): boolean {
+  return !Object.keys(env).some((name) => UNSETTLING.test(name));
 }

@@ -1,5 +1,5 @@
 import type { Clock } from '../../core/runtime.ts';
-import { longTimer } from '../system/long-timer.ts';
+import { longTimer } from '../system/timers.ts';
 
 export interface StallOptions {
   clock: Clock;

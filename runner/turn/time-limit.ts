@@ -1,5 +1,5 @@
 import type { Clock } from '../../core/runtime.ts';
-import { longTimer } from '../system/long-timer.ts';
+import { longTimer } from '../system/timers.ts';
 
 /** Running time and time limit of a turn. Time spent waiting for a decision does not count. */
 export class TimeLimit {

@@ -1,8 +1,7 @@
 import { badRequest, unsupportedMediaType } from '../errors.ts';
-import { isObject } from '../object.ts';
+import { isObject, type Json } from '../object.ts';
 import type { ResourceType } from '../registry/types.ts';
 import { jsonPatch } from './json-patch.ts';
-import { mergePatch } from './merge.ts';
 import { strategicMerge } from './strategic.ts';
 
 export const applyType = 'application/apply-patch+yaml';
@@ -37,4 +36,15 @@ export function patcher(type: ResourceType, mediaType: string, patch: unknown): 
 
 function checkObject(patch: unknown): void {
   if (!isObject(patch)) throw badRequest('error decoding patch: a patch of this type is an object');
+}
+
+/** JSON Merge Patch (RFC 7386): null removes, objects are merged, everything else replaces. */
+export function mergePatch(target: unknown, patch: unknown): unknown {
+  if (!isObject(patch)) return patch;
+  const result: Json = isObject(target) ? { ...target } : {};
+  for (const [key, value] of Object.entries(patch)) {
+    if (value === null) delete result[key];
+    else result[key] = mergePatch(Object.hasOwn(result, key) ? result[key] : undefined, value);
+  }
+  return result;
 }

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, describe, test } from 'vitest';
-import { acknowledgeStray } from '../../../controller/act/acknowledge.ts';
 import { bindRunner } from '../../../controller/act/bind.ts';
-import { commit } from '../../../controller/act/commit.ts';
+import { acknowledgeStray, commit } from '../../../controller/act/commit.ts';
 import type { Effects, ReconcileContext } from '../../../controller/act/context.ts';
 import { adoptTurn, endReplaced } from '../../../controller/act/former-session.ts';
 import { perform } from '../../../controller/act/perform.ts';

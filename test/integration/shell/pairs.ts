@@ -1,4 +1,4 @@
-import { rewriteForBash } from '../../../runner/shell/bash.ts';
+import { rewriteForBash } from '../../../runner/shell/rewrite.ts';
 import { corpus } from './corpus.ts';
 import { generated } from './generator.ts';
 import { type Pair, parses, pathWith } from './judge.ts';

@@ -6,7 +6,7 @@ import { applyConfiguration } from '../../../local/apiserver/apply/apply.ts';
 import { fieldsOf, fromFieldsV1, toFieldsV1 } from '../../../local/apiserver/apply/field-set.ts';
 import { type ApiObject, clone, isObject } from '../../../local/apiserver/object.ts';
 import { jsonPatch } from '../../../local/apiserver/patch/json-patch.ts';
-import { mergePatch } from '../../../local/apiserver/patch/merge.ts';
+import { mergePatch } from '../../../local/apiserver/patch/patch.ts';
 import { customResources } from '../../../local/apiserver/registry/crd/custom.ts';
 import type { Crd } from '../../../local/apiserver/registry/crd/types.ts';
 import type { ResourceType } from '../../../local/apiserver/registry/types.ts';

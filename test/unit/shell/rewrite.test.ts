@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { describe, test } from 'vitest';
-import { isPlainEnvironment } from '../../../runner/shell/bash.ts';
-import { rewriteBackground } from '../../../runner/shell/rewrite.ts';
+import { isPlainEnvironment, rewriteBackground } from '../../../runner/shell/rewrite.ts';
 import { corpus } from '../../integration/shell/corpus.ts';
 
 /** Programs of the machine where the texts run, as `programsOn` would find them. */

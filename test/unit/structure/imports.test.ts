@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
-import { globSync, readFileSync } from 'node:fs';
-import { dirname, join, normalize } from 'node:path';
+import { globSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, test } from 'vitest';
+import { targetsOf } from './imports.ts';
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 /** Top folders, and the top folders that each may import beside itself. */
@@ -46,14 +46,7 @@ describe('boundaries', () => {
 
 const roomOf = (file: string) => file.split('/')[1]!;
 
-/** Top folders of the relative imports of a file: static, dynamic, of types and of side effects. */
+/** Top folders of the relative imports of a file. */
 function importsOf(file: string): string[] {
   return targetsOf(file).map((target) => target.split('/')[0]!);
-}
-
-/** Paths from the root of the relative imports of a file. */
-function targetsOf(file: string): string[] {
-  const text = readFileSync(join(ROOT, file), 'utf8');
-  const specifiers = [...text.matchAll(/(?:\bfrom|\bimport)\s*\(?\s*['"](\.[^'"]+)['"]/g)].map((match) => match[1]!);
-  return specifiers.map((specifier) => normalize(join(dirname(file), specifier)));
 }

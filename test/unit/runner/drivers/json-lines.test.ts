@@ -3,9 +3,8 @@ import fc from 'fast-check';
 import { describe, test } from 'vitest';
 import type { Envelope } from '../../../../core/result/envelope.ts';
 import { NoResult } from '../../../../core/result/no-result.ts';
-import { JsonLinesReader } from '../../../../runner/drivers/json-lines.ts';
-import { valueAt } from '../../../../runner/drivers/pointer.ts';
-import { LineSplitter } from '../../../../runner/text/split-lines.ts';
+import { JsonLinesReader, valueAt } from '../../../../runner/drivers/json-lines.ts';
+import { LineSplitter } from '../../../../runner/text/lines.ts';
 
 type Spec = ConstructorParameters<typeof JsonLinesReader>[0];
 

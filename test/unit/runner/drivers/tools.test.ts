@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import { toolSchemaProblem } from '../../../../core/resources/tool-schema.ts';
 import { argumentsProblem } from '../../../../runner/drivers/tool-arguments.ts';
-import { PrefixLines } from '../../../../runner/text/prefix-lines.ts';
+import { PrefixLines } from '../../../../runner/text/lines.ts';
 
 const object = (more: object) => ({ type: 'object', ...more });
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import type { Effects, ReconcileContext } from '../../../../../controller/act/context.ts';
-import { showUsage } from '../../../../../controller/act/show-usage.ts';
+import { showUsage } from '../../../../../controller/act/write-turn.ts';
 import { decide } from '../../../../../controller/decide/decide.ts';
 import type { Figures } from '../../../../../controller/observed/link-view.ts';
 import { awaiting, resumed } from '../../../../../controller/status/approval-status.ts';

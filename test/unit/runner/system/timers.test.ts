@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
-import { longTimer } from '../../../../runner/system/long-timer.ts';
+import { longTimer } from '../../../../runner/system/timers.ts';
 import { TimeLimit } from '../../../../runner/turn/time-limit.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 

@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict';
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'vitest';
+import { targetsOf } from './imports.ts';
+
+const ROOT = join(import.meta.dirname, '../../..');
+const MAX_LINES = 30;
+
+/** Files of at most 30 lines that one other file imports, and why each stands alone. */
+const ALONE: Record<string, string> = {
+  'api/auth/known-tokens.ts': 'a cache with a rule of its own: what it remembers of a token, and for how long',
+  'cli/commands/delete.ts': 'each command stands in its file, which only a start of this command loads',
+  'controller/act/make-room.ts': 'an action about which no other file of the folder is',
+  'controller/act/read-files.ts': 'an action about which no other file of the folder is',
+  'controller/observed/urgency.ts': 'a rule of one idea: whom a new leader hears of first',
+  'controller/pools/pod-numbers.ts': 'the arithmetic of the numbers of a pool’s pods, tested alone',
+  'controller/status/secrets-hidden.ts': 'each condition of this folder stands in its file',
+  'core/frames/validate.ts': 'only the controller loads the schemas; the decoder that calls it is in the runner, too',
+  'core/text/heuristics.ts': 'a table: the patterns with the exceptions of each',
+  'local/apiserver/http/tokens.ts': 'each subresource of this folder stands in its file',
+  'local/apiserver/registry/builtin/index.ts': 'the list of what the folder has',
+};
+
+test('a file of at most 30 lines that one file imports has a reason to stand alone', () => {
+  const files = globSync('{api,cli,controller,core,local,runner}/**/*.ts', { cwd: ROOT });
+  const imports = files.flatMap((file) => [...new Set(targetsOf(file))]);
+  const small = files.filter((file) => imports.filter((target) => target === file).length === 1 && isSmall(file));
+  assert.ok(files.length > 100);
+  const without = small.filter((file) => !(file in ALONE));
+  assert.deepEqual(without, [], 'join each with the file that imports it, or say in ALONE why it stands alone');
+  const needless = Object.keys(ALONE).filter((file) => !small.includes(file));
+  assert.deepEqual(needless, [], 'remove from ALONE what needs no reason any more');
+});
+
+const isSmall = (file: string) => readFileSync(join(ROOT, file), 'utf8').trimEnd().split('\n').length <= MAX_LINES;

@@ -10,9 +10,9 @@ import { startFailure } from '../core/program/start-failure.ts';
 import { VERSION } from '../core/program/version.ts';
 import { systemClock, systemRandom } from '../core/system.ts';
 import { apiConfig } from './config.ts';
+import { type Pair, readPair, renewPair } from './http/tls.ts';
 import { ApiMetrics } from './metrics.ts';
 import { buildServer } from './server.ts';
-import { type Pair, readPair, renewPair } from './tls.ts';
 
 /** Time that requests may take after a stop before they are cut. */
 const STOP_LIMIT_MS = 9_000;

@@ -5,9 +5,9 @@ import type { KubeApi } from '../core/kube/types.ts';
 import type { Clock, Random } from '../core/runtime.ts';
 import type { Access, Caller, Right } from './auth/access.ts';
 import type { CallMemory, Hold } from './limits/limits.ts';
-import type { SharedLogs } from './shared-logs.ts';
-import type { Waits } from './waits.ts';
-import type { WatchedNamespaces } from './watched-namespaces.ts';
+import type { SharedLogs } from './streams/shared-logs.ts';
+import type { Waits } from './streams/waits.ts';
+import type { WatchedNamespaces } from './streams/watched-namespaces.ts';
 
 /** Services for handlers. */
 export interface Services {

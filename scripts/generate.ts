@@ -4,8 +4,8 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { stringify } from 'yaml';
-import { openApiDocument } from '../api/openapi.ts';
-import { PROBLEMS } from '../api/problems.ts';
+import { openApiDocument } from '../api/openapi/openapi.ts';
+import { PROBLEMS } from '../api/problems/problems.ts';
 import { STEPS, TRANSITIONS } from '../controller/decide/suspension-step.ts';
 import { admissionPolicies } from '../core/resources/admission.ts';
 import { customResourceDefinition, kinds } from '../core/resources/crd.ts';
@@ -23,7 +23,7 @@ function reasonsPage(): string {
   return [
     '# Reasons',
     '',
-    `<!-- ${notice('core/resources and api/problems.ts')} -->`,
+    `<!-- ${notice('core/resources and api/problems/problems.ts')} -->`,
     '',
     'Every reason that Berth writes into a condition, an event or a turn’s error.',
     '',

@@ -5,7 +5,7 @@ import type { KubeApi } from '../../core/kube/types.ts';
 import { API_GROUP, API_VERSION } from '../../core/resources/names.ts';
 import type { Clock } from '../../core/runtime.ts';
 import type { Limits } from '../limits/limits.ts';
-import { Problem } from '../problems.ts';
+import { Problem } from '../problems/problems.ts';
 import { KnownTokens } from './known-tokens.ts';
 import { TtlCache } from './ttl-cache.ts';
 

@@ -1,5 +1,5 @@
 import type { Clock } from '../../core/runtime.ts';
-import { Problem } from '../problems.ts';
+import { Problem } from '../problems/problems.ts';
 import { CONSENT_MS } from './access.ts';
 
 /**

@@ -7,7 +7,7 @@ import { MAX_ARTIFACT_BYTES } from '../../core/resources/limits.ts';
 import { type Clock, delay } from '../../core/runtime.ts';
 import type { ApiConfig } from '../config.ts';
 import type { ApiMetrics } from '../metrics.ts';
-import { Problem } from '../problems.ts';
+import { Problem } from '../problems/problems.ts';
 import { type Held, Memory } from './memory.ts';
 import { Rate } from './rate.ts';
 import { type Exceeded, Slots } from './slots.ts';

@@ -1,13 +1,13 @@
 import { type Approval, approvals, ownedByTurn, type StoredTurn } from '../../core/resources/kinds.ts';
 import { jsonBytes, MAX_PAYLOAD_BYTES } from '../../core/resources/limits.ts';
 import { approvalName } from '../../core/resources/names.ts';
-import { createOnce } from '../idempotency.ts';
-import { checkDepth } from '../json.ts';
-import { listPage, pageBody } from '../list-page.ts';
-import { showApproval } from '../present.ts';
-import { Problem } from '../problems.ts';
+import { listPage, pageBody } from '../answers/list-page.ts';
+import { showApproval } from '../answers/present.ts';
+import { approval, approvalCreate, approvalList, listQuery, noQuery, turnParams } from '../openapi/schemas.ts';
+import { Problem } from '../problems/problems.ts';
+import { createOnce } from '../requests/idempotency.ts';
+import { checkDepth } from '../requests/json.ts';
 import { type Route, route } from '../route.ts';
-import { approval, approvalCreate, approvalList, listQuery, noQuery, turnParams } from '../schemas.ts';
 import { metaOf } from './sessions.ts';
 import { turnOf } from './turns.ts';
 

@@ -5,11 +5,11 @@ import type { StoredTurn } from '../../core/resources/kinds.ts';
 import { MAX_ARTIFACT_BYTES } from '../../core/resources/limits.ts';
 import type { TurnStatus } from '../../core/resources/turn.ts';
 import { isTerminal } from '../../core/resources/turn-phases.ts';
-import { fileAnswer } from '../file-answer.ts';
-import { Problem } from '../problems.ts';
-import { notFinished, ownContent } from '../results.ts';
+import { fileAnswer } from '../answers/file-answer.ts';
+import { notFinished, ownContent } from '../answers/results.ts';
+import { artifactList, artifactParams, noQuery, turnParams } from '../openapi/schemas.ts';
+import { Problem } from '../problems/problems.ts';
 import { type Route, route } from '../route.ts';
-import { artifactList, artifactParams, noQuery, turnParams } from '../schemas.ts';
 import { turnOf } from './turns.ts';
 
 const PATH = '/v1/namespaces/{namespace}/sessions/{session}/turns/{turn}/artifacts';

@@ -2,11 +2,11 @@ import * as z from 'zod';
 import { parseSessionCursor, parseStateCursor } from '../../core/follow/cursor.ts';
 import { namespaceEvents, sessionEvents } from '../../core/follow/session-events.ts';
 import { sessions } from '../../core/resources/kinds.ts';
-import { asEventStream } from '../event-stream.ts';
-import { Problem } from '../problems.ts';
+import { namespaceParams, noQuery, sessionParams } from '../openapi/schemas.ts';
+import { Problem } from '../problems/problems.ts';
 import { type Answer, type Route, route } from '../route.ts';
-import { namespaceParams, noQuery, sessionParams } from '../schemas.ts';
-import { shownLogs } from '../shown-logs.ts';
+import { asEventStream } from '../streams/event-stream.ts';
+import { shownLogs } from '../streams/shown-logs.ts';
 
 const query = z.strictObject({
   logs: z

@@ -2,10 +2,10 @@ import * as z from 'zod';
 import { defined } from '../../core/defined.ts';
 import { podText, sessionText } from '../../core/pod-log/session-text.ts';
 import { sessions } from '../../core/resources/kinds.ts';
-import { Problem } from '../problems.ts';
+import { sessionParams } from '../openapi/schemas.ts';
+import { Problem } from '../problems/problems.ts';
 import { type Route, route } from '../route.ts';
-import { sessionParams } from '../schemas.ts';
-import { shownLogs } from '../shown-logs.ts';
+import { shownLogs } from '../streams/shown-logs.ts';
 
 const query = z.strictObject({
   follow: z

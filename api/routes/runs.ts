@@ -4,13 +4,13 @@ import { parseDuration } from '../../core/resources/duration.ts';
 import { type Session, type StoredSession, type StoredTurn, sessions } from '../../core/resources/kinds.ts';
 import { firstTurnName } from '../../core/resources/names.ts';
 import { isTerminal } from '../../core/resources/turn-phases.ts';
-import { checkClass, checkInput, checkInputGiven } from '../checks.ts';
-import { createOnce } from '../idempotency.ts';
-import { showSession, showTurn } from '../present.ts';
-import { Problem, type ProblemCode } from '../problems.ts';
-import { outputJson } from '../results.ts';
+import { showSession, showTurn } from '../answers/present.ts';
+import { outputJson } from '../answers/results.ts';
+import { namespaceParams, run, runCreate, runQuery } from '../openapi/schemas.ts';
+import { Problem, type ProblemCode } from '../problems/problems.ts';
+import { checkClass, checkInput, checkInputGiven } from '../requests/checks.ts';
+import { createOnce } from '../requests/idempotency.ts';
 import { type Call, type Route, route, type Services } from '../route.ts';
-import { namespaceParams, run, runCreate, runQuery } from '../schemas.ts';
 import { metaOf } from './sessions.ts';
 
 export const runRoutes: Route[] = [

@@ -3,14 +3,9 @@ import { canonicalJson } from '../../core/json.ts';
 import { type Session, type StoredSession, sessions } from '../../core/resources/kinds.ts';
 import { ANNOTATION_TOUCHED_AT } from '../../core/resources/names.ts';
 import type { Random } from '../../core/runtime.ts';
+import { listPage, pageBody } from '../answers/list-page.ts';
+import { showSession } from '../answers/present.ts';
 import type { Caller } from '../auth/access.ts';
-import { checkClass, checkInput } from '../checks.ts';
-import { createOnce, hash } from '../idempotency.ts';
-import { listPage, pageBody } from '../list-page.ts';
-import { onlyIf, refuseOther } from '../precondition.ts';
-import { showSession } from '../present.ts';
-import { Problem } from '../problems.ts';
-import { type Call, type Route, route, type Services } from '../route.ts';
 import {
   namespaceParams,
   noBody,
@@ -22,7 +17,12 @@ import {
   sessionParams,
   sessionUidQuery,
   suspendBody,
-} from '../schemas.ts';
+} from '../openapi/schemas.ts';
+import { Problem } from '../problems/problems.ts';
+import { checkClass, checkInput } from '../requests/checks.ts';
+import { createOnce, hash } from '../requests/idempotency.ts';
+import { onlyIf, refuseOther } from '../requests/precondition.ts';
+import { type Call, type Route, route, type Services } from '../route.ts';
 
 const PATH = '/v1/namespaces/{namespace}/sessions';
 const ONE = `${PATH}/{session}`;

@@ -10,14 +10,9 @@ import {
   turns,
 } from '../../core/resources/kinds.ts';
 import { isTerminal } from '../../core/resources/turn-phases.ts';
-import { checkInput, checkTakesTurns, checkTurn } from '../checks.ts';
-import { createOnce } from '../idempotency.ts';
-import { listPage, pageBody } from '../list-page.ts';
-import { onlyIf, refuseOther } from '../precondition.ts';
-import { showTurn } from '../present.ts';
-import { Problem } from '../problems.ts';
-import { logText, outputJson } from '../results.ts';
-import { type Route, route, type Services } from '../route.ts';
+import { listPage, pageBody } from '../answers/list-page.ts';
+import { showTurn } from '../answers/present.ts';
+import { logText, outputJson } from '../answers/results.ts';
 import {
   allTurnsQuery,
   listQuery,
@@ -32,7 +27,12 @@ import {
   turnParams,
   turnUidQuery,
   waitQuery,
-} from '../schemas.ts';
+} from '../openapi/schemas.ts';
+import { Problem } from '../problems/problems.ts';
+import { checkInput, checkTakesTurns, checkTurn } from '../requests/checks.ts';
+import { createOnce } from '../requests/idempotency.ts';
+import { onlyIf, refuseOther } from '../requests/precondition.ts';
+import { type Route, route, type Services } from '../route.ts';
 import { metaOf } from './sessions.ts';
 
 const ALL = '/v1/namespaces/{namespace}/turns';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, test } from 'vitest';
-import { Waits } from '../../../api/waits.ts';
+import { Waits } from '../../../api/streams/waits.ts';
 import { ownedBy, type StoredSession, sessionclasses, sessions, turns } from '../../../core/resources/kinds.ts';
 import type { SessionSpec } from '../../../core/resources/session.ts';
 import { BlobStore } from '../../../core/store/blobs.ts';

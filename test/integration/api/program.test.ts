@@ -5,7 +5,7 @@ import { writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, test } from 'vitest';
-import { run, session, sessionList, turn } from '../../../api/schemas.ts';
+import { run, session, sessionList, turn } from '../../../api/openapi/schemas.ts';
 import type { RequestFacts } from '../../../local/apiserver/types.ts';
 import { eventually } from '../../support/eventually.ts';
 import { pythonAgent } from '../../support/installation.ts';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { METHODS } from 'node:http';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, test } from 'vitest';
-import { problemSchema } from '../../../api/problems.ts';
+import { problemSchema } from '../../../api/problems/problems.ts';
 import { eventually } from '../../support/eventually.ts';
 import { ApiCluster, EVERYTHING } from './support.ts';
 

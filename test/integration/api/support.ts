@@ -4,7 +4,7 @@ import type { Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { apiConfig } from '../../../api/config.ts';
-import type { Problem } from '../../../api/problems.ts';
+import type { Problem } from '../../../api/problems/problems.ts';
 import { buildServer } from '../../../api/server.ts';
 import { KubeClient } from '../../../core/kube/client.ts';
 import { loadConnection } from '../../../core/kube/config.ts';

@@ -108,7 +108,7 @@ export const followerBugs: readonly Bug[] = [
     focus: { followers: true },
     edits: [
       {
-        file: 'api/shared-log.ts',
+        file: 'api/streams/shared-log.ts',
         find: '      if (!isKept) yield* this.#older(cursor, signal);\n      else if',
         replace: '      void [isKept, this.#older];\n      if',
       },

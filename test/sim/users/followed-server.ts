@@ -1,5 +1,5 @@
-import { SharedLogs } from '../../../api/shared-logs.ts';
-import { WatchedNamespaces } from '../../../api/watched-namespaces.ts';
+import { SharedLogs } from '../../../api/streams/shared-logs.ts';
+import { WatchedNamespaces } from '../../../api/streams/watched-namespaces.ts';
 import { ownLines, type ReadLines } from '../../../core/follow/pod-lines.ts';
 import { States } from '../../../core/follow/states.ts';
 import { silentLogger } from '../../../core/system.ts';

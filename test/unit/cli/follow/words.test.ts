@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
-import { eventExamples } from '../../../../api/event-examples.ts';
+import { eventExamples } from '../../../../api/openapi/event-examples.ts';
 import { inWords } from '../../../../cli/follow/words.ts';
 import { PrintablePieces, printable, printableName } from '../../../../cli/print/printable.ts';
 

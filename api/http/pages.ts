@@ -1,0 +1,23 @@
+import { Problem } from '../problems/problems.ts';
+
+/** Paths that the server answers, with their methods. */
+export class Pages {
+  readonly #pages: { pattern: RegExp; methods: string[] }[] = [];
+
+  /** Adds a page by the pattern of its route, as /a/:b. */
+  add(url: string, methods: readonly string[]): void {
+    const pattern = new RegExp(`^${url.replaceAll('.', '\\.').replaceAll(/:\w+/g, '[^/]+')}$`);
+    this.#pages.push({ pattern, methods: [...methods] });
+  }
+
+  /** Returns the refusal of a request that no route takes: there is no such page, or it takes other methods. */
+  refusal(url: string): Problem {
+    const path = url.split('?')[0] as string;
+    const methods = this.#pages.flatMap((page) => (page.pattern.test(path) ? page.methods : []));
+    if (methods.length === 0) {
+      return new Problem('NotFound', `There is no page ${path}. GET /openapi.json lists them.`);
+    }
+    const allow = [...new Set(methods)].join(', ');
+    return new Problem('MethodNotAllowed', `${path} takes ${allow}.`, { headers: { allow } });
+  }
+}

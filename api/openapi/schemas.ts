@@ -1,0 +1,194 @@
+/** Schemas of requests and answers, made of the kinds' own schemas. */
+import * as z from 'zod';
+import { isArtifactName } from '../../core/artifacts/name.ts';
+import { approvalSpec } from '../../core/resources/approval.ts';
+import { parseDuration } from '../../core/resources/duration.ts';
+import { anyJson, dnsLabel, dnsSubdomain, duration, stateRef, timestamp } from '../../core/resources/schema.ts';
+import { sessionSpec, sessionStatus } from '../../core/resources/session.ts';
+import { turnPhase, turnSpec, turnStatus } from '../../core/resources/turn.ts';
+
+const MAX_WAIT_MS = 60_000;
+const MAX_PAGE = 100;
+
+export const namespaceParams = z.strictObject({ namespace: dnsLabel().describe('A namespace.') });
+export const sessionParams = namespaceParams.extend({ session: dnsLabel().describe('Name of a session.') });
+export const turnParams = sessionParams.extend({ turn: dnsSubdomain().describe('Name of a turn of the session.') });
+
+export const artifactParams = turnParams.extend({
+  name: z
+    .string()
+    .refine(isArtifactName, 'must be a path in BERTH_OUTPUT_DIR, for example report/index.html')
+    .describe('Name of an artifact, percent-encoded with its slashes: report%2Findex.html.'),
+});
+
+export const noQuery = z.strictObject({});
+const uidQuery = (of: string) =>
+  z.strictObject({
+    uid: z
+      .string()
+      .min(1)
+      .max(128)
+      .optional()
+      .describe(
+        `UID of the ${of}, as its metadata has it: a precondition. Another ${of} that has come under the name is left alone (UIDMismatch).`,
+      ),
+  });
+export const sessionUidQuery = uidQuery('session');
+export const turnUidQuery = uidQuery('turn');
+export const listQuery = z.strictObject({
+  limit: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(MAX_PAGE)
+    .default(MAX_PAGE)
+    .describe('Most objects on a page. It has fewer where they are large: continue says whether there are more.'),
+  continue: z.string().max(4096).optional().describe('Token from the previous page.'),
+  labelSelector: z.string().max(4096).optional().describe('Label selector as for kubectl, for example team=blue.'),
+});
+export const sessionListQuery = listQuery.extend({
+  parent: dnsLabel().optional().describe('Name of a session: only those that were made for it.'),
+});
+export const allTurnsQuery = listQuery.extend({
+  name: dnsSubdomain().optional().describe('Name of a turn: only the turn of this name, of whichever session.'),
+});
+const wait = () =>
+  duration()
+    .refine(
+      (text) => !duration().safeParse(text).success || parseDuration(text) <= MAX_WAIT_MS,
+      'must not be longer than 60s; ask again when it is over',
+    )
+    .describe('Time to wait for the end of the turn, at most 60s.');
+export const waitQuery = z.strictObject({ wait: wait().optional() });
+export const runQuery = z.strictObject({ wait: wait().default('30s') });
+
+/** Text of 1 to 255 printable characters. */
+export const idempotencyKey = z
+  .string()
+  .regex(/^[\x21-\x7e]{1,255}$/, 'must have 1 to 255 printable ASCII characters and no spaces')
+  .describe('A repeat with the same key and body returns the object that the first made. A UUID is a good one.');
+
+const metaKey = z
+  .string()
+  .max(317)
+  .refine(
+    (name) => !name.startsWith('berth.dev/'),
+    'begins with berth.dev/, which is Berth’s own; choose another prefix',
+  );
+const labels = z.record(metaKey, z.string().max(63)).optional();
+const annotations = z.record(metaKey, z.string().max(262_144)).optional();
+const givenMeta = <T extends z.ZodType>(name: T) =>
+  z.strictObject({ name: name.optional().describe('Default: given by the server.'), labels, annotations });
+const typeMeta = (kind: string) => ({
+  apiVersion: z.literal('berth.dev/v1alpha1').optional(),
+  kind: z.literal(kind).optional(),
+});
+
+export const sessionCreate = z
+  .strictObject({
+    ...typeMeta('Session'),
+    metadata: givenMeta(dnsLabel()).default({}),
+    spec: sessionSpec
+      .omit({ requester: true })
+      .refine(({ turns, input }) => turns !== 'One' || input !== undefined, {
+        path: ['input'],
+        message: 'is not set, but turns is One, and its one turn comes with the session; set it, or leave turns out',
+      })
+      .prefault({}),
+  })
+  .describe('A Session to create; what is left out has the default of its class.');
+
+export const turnCreate = z
+  .strictObject({
+    ...typeMeta('Turn'),
+    metadata: givenMeta(dnsSubdomain()).default({}),
+    spec: turnSpec.omit({ requester: true, session: true, cancel: true }).prefault({}),
+  })
+  .describe('A Turn to create in the session.');
+
+export const approvalCreate = z
+  .strictObject({
+    ...typeMeta('Approval'),
+    metadata: z.strictObject({ labels, annotations }).default({}),
+    spec: approvalSpec.omit({ requester: true, turn: true }),
+  })
+  .describe('A decision on what the turn asks: status.approval.id of the Turn is spec.requestId.');
+
+export const runCreate = z
+  .strictObject({
+    metadata: givenMeta(dnsLabel()).default({}),
+    spec: sessionSpec
+      .omit({ requester: true, turns: true, suspend: true, suspendRequest: true })
+      .extend({ input: anyJson().describe('Input of the only turn. Any JSON, up to 128 KiB.') }),
+  })
+  .describe('A session for one turn: it is created, run, and finished.');
+
+export const suspendBody = z
+  .strictObject({
+    hold: z
+      .boolean()
+      .default(false)
+      .describe('true: turns queue until the session is resumed. false: a turn wakes it.'),
+  })
+  .prefault({});
+export const noBody = z.strictObject({}).prefault({});
+
+const shownMeta = z.strictObject({
+  name: z.string(),
+  namespace: z.string(),
+  uid: z.string(),
+  resourceVersion: z.string(),
+  generation: z.int().optional(),
+  creationTimestamp: timestamp(),
+  deletionTimestamp: timestamp().optional(),
+  labels: z.record(z.string(), z.string()).optional(),
+  annotations: z.record(z.string(), z.string()).optional(),
+});
+const shownState = stateRef.omit({ inline: true }).describe('The committed state, without its sealed bytes.');
+
+export const session = z
+  .strictObject({
+    metadata: shownMeta,
+    spec: sessionSpec,
+    status: sessionStatus.extend({ state: shownState.optional() }).optional(),
+  })
+  .describe('A Session as it is; spec.input is left out of lists.');
+
+export const turn = z
+  .strictObject({
+    metadata: shownMeta,
+    spec: turnSpec,
+    status: turnStatus.extend({ state: shownState.optional() }).optional(),
+  })
+  .describe('A Turn as it is; spec.input, status.output and the log’s text are left out of lists.');
+
+export const approval = z
+  .strictObject({ metadata: shownMeta, spec: approvalSpec })
+  .describe('A decision. Whether it was taken stands in status.approval.decided of the Turn.');
+
+export const artifactList = z
+  .strictObject({
+    items: z.array(turnStatus.shape.artifacts.unwrap().element.omit({ ref: true, offset: true })),
+    leftOut: turnStatus.shape.artifactsLeftOut,
+  })
+  .describe('The artifacts of a turn, in the order of their names.');
+
+export const run = z
+  .strictObject({
+    session,
+    turn: turn.optional().describe('Absent until the session was taken up.'),
+    phase: turnPhase,
+    output: anyJson().optional().describe('The whole output, also where it is too large for the Turn itself.'),
+    error: turnStatus.shape.error,
+  })
+  .describe('A run and, where it has ended, its result.');
+
+const listOf = <T extends z.ZodType>(item: T, what: string) =>
+  z
+    .strictObject({ items: z.array(item), continue: z.string().optional().describe('Asks for the next page.') })
+    .describe(`A page of ${what}, in the order of their names.`);
+export const sessionList = listOf(session, 'sessions');
+export const approvalList = listOf(approval, 'approvals');
+export const turnList = listOf(turn, 'turns');
+
+export type Shown = z.infer<typeof shownMeta>;

@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict';
+import type { ServerResponse } from 'node:http';
+import { describe, test } from 'vitest';
+import { StalledReaders } from '../../../../api/http/stalled-readers.ts';
+import { VirtualClock } from '../../../support/virtual-clock.ts';
+
+/** Connection as Node shows it: bytes given to it, and of these the bytes that the system has not taken. */
+class Connection {
+  bytesWritten = 0;
+  writableLength = 0;
+  isCut = false;
+
+  write(bytes: number): void {
+    this.bytesWritten += bytes;
+    this.writableLength += bytes;
+  }
+
+  take(bytes: number): void {
+    this.writableLength -= bytes;
+  }
+
+  destroy(): void {
+    this.isCut = true;
+  }
+}
+
+describe('a reader', () => {
+  const make = () => {
+    const clock = new VirtualClock();
+    const cut: ServerResponse[] = [];
+    const readers = new StalledReaders({ clock, limitMs: 30_000, onCut: (response) => cut.push(response) });
+    const socket = new Connection();
+    const response = { socket } as unknown as ServerResponse;
+    readers.watch(response);
+    return { clock, cut, readers, socket, response };
+  };
+
+  test('that takes nothing of what is there is disconnected, once', async () => {
+    const { clock, cut, socket, response } = make();
+    socket.write(1000);
+    await clock.advance(30_000);
+    assert.equal(socket.isCut, false);
+    await clock.advance(15_000);
+    assert.equal(socket.isCut, true);
+    await clock.advance(90_000);
+    assert.deepEqual(cut, [response]);
+  });
+
+  test('that takes a little now and then stays', async () => {
+    const { clock, socket } = make();
+    socket.write(1_000_000);
+    for (let i = 0; i < 20; i++) {
+      await clock.advance(20_000);
+      socket.take(1);
+    }
+    assert.equal(socket.isCut, false);
+  });
+
+  test('for whom there is nothing stays, however long it is silent', async () => {
+    const { clock, socket } = make();
+    socket.write(1000);
+    socket.take(1000);
+    await clock.advance(3_600_000);
+    assert.equal(socket.isCut, false);
+    socket.write(1000);
+    await clock.advance(20_000);
+    assert.equal(socket.isCut, false);
+  });
+
+  test('whose answer waits behind another on its connection is not judged by that', async () => {
+    const { clock, readers, socket } = make();
+    const waiting = { socket: null } as unknown as ServerResponse;
+    readers.watch(waiting);
+    await clock.advance(90_000);
+    Object.assign(waiting, { socket });
+    socket.write(1);
+    await clock.advance(20_000);
+    assert.equal(socket.isCut, false);
+  });
+
+  test('whose answer is over is watched no longer', async () => {
+    const { clock, readers, socket, response } = make();
+    socket.write(1000);
+    await clock.advance(10_000);
+    readers.forget(response);
+    await clock.advance(90_000);
+    assert.equal(socket.isCut, false);
+    readers.stop();
+    assert.equal(clock.pending, 0);
+  });
+});

@@ -11,7 +11,7 @@ import { renewConsent, untilAborted } from './auth/renewed.ts';
 import type { ApiConfig } from './config.ts';
 import { checkHead, httpServer, ParserErrors } from './http/http-server.ts';
 import { Pages } from './http/pages.ts';
-import { StalledReaders } from './http/stalled-readers.ts';
+import { StalledClients } from './http/stalled-clients.ts';
 import type { Pair } from './http/tls.ts';
 import { type CallMemory, Limits } from './limits/limits.ts';
 import { ApiMetrics } from './metrics.ts';
@@ -71,7 +71,7 @@ export function buildServer(options: ServerOptions): FastifyInstance<Server> {
   const parserErrors = new ParserErrors(pages, (code) => {
     metrics.answered({ method: '', route: '', code, seconds: 0 });
   });
-  const stalled = new StalledReaders({
+  const stalled = new StalledClients({
     clock,
     limitMs: config.BERTH_API_STALL_TIMEOUT,
     onCut: ({ req }) => {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { ServerResponse } from 'node:http';
 import { describe, test } from 'vitest';
-import { StalledReaders } from '../../../../api/http/stalled-readers.ts';
+import { StalledClients } from '../../../../api/http/stalled-clients.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 
 /** Connection as Node shows it: bytes given to it, and of these the bytes that the system has not taken. */
@@ -28,7 +28,7 @@ describe('a reader', () => {
   const make = () => {
     const clock = new VirtualClock();
     const cut: ServerResponse[] = [];
-    const readers = new StalledReaders({ clock, limitMs: 30_000, onCut: (response) => cut.push(response) });
+    const readers = new StalledClients({ clock, limitMs: 30_000, onCut: (response) => cut.push(response) });
     const socket = new Connection();
     const response = { socket } as unknown as ServerResponse;
     readers.watch(response);

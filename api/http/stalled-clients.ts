@@ -15,7 +15,7 @@ interface Progress {
  * Disconnects clients that take nothing of their answer for `limitMs`, whatever the answer is. An answer that has nothing
  * to send, as a log without new text, does not stall.
  */
-export class StalledReaders {
+export class StalledClients {
   readonly #open = new Map<ServerResponse, Progress>();
   readonly #clock: Clock;
   readonly #limitMs: number;

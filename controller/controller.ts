@@ -1,6 +1,4 @@
 import { PROTOCOL_VERSION } from '../core/frames/messages.ts';
-import { EventRecorder } from '../core/kube/events.ts';
-import { LeaderElector, type Leadership } from '../core/kube/lease.ts';
 import type { KubeApi } from '../core/kube/types.ts';
 import { type Clock, delay, type Logger, type Random } from '../core/runtime.ts';
 import { BlobStore } from '../core/store/blobs.ts';
@@ -11,7 +9,9 @@ import { Leading } from './leadership.ts';
 import { type LoadedKeys, loadMasterKeys } from './link/keys.ts';
 import type { Inventory, Meter } from './meter.ts';
 import { boundedApi } from './runtime/bounded-api.ts';
+import { EventRecorder } from './runtime/event-recorder.ts';
 import { learningApi } from './runtime/learning-api.ts';
+import { LeaderElector, type Leadership } from './runtime/lease.ts';
 import { leasedApi, WRITE_DEADLINE_MS } from './runtime/leased-api.ts';
 
 export interface ControllerOptions {

@@ -1,7 +1,5 @@
 import { keyOf, refOf } from '../core/kube/cache.ts';
 import { isTooLarge } from '../core/kube/errors.ts';
-import type { EventSubject } from '../core/kube/events.ts';
-import { WorkQueue } from '../core/kube/queue.ts';
 import type { KubeApi } from '../core/kube/types.ts';
 import type { StoredTurn } from '../core/resources/kinds.ts';
 import { API_GROUP_VERSION } from '../core/resources/names.ts';
@@ -28,7 +26,9 @@ import { isWaitedFor, urgentKeys } from './observed/urgency.ts';
 import type { CachedTurn, Installation } from './observed/world.ts';
 import { Pools } from './pools/pools.ts';
 import { Reconciler } from './reconcile.ts';
+import type { EventSubject } from './runtime/event-recorder.ts';
 import { StatusWriter } from './runtime/status-writer.ts';
+import { WorkQueue } from './runtime/work-queue.ts';
 import type { EventFacts } from './status/events.ts';
 
 export interface LeadershipOptions {

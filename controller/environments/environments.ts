@@ -1,8 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { refOf } from '../../core/kube/cache.ts';
 import { ifThere, isAlreadyExists, isConflict, isNotFound, isRefusal } from '../../core/kube/errors.ts';
-import type { EventSubject } from '../../core/kube/events.ts';
-import { WorkQueue } from '../../core/kube/queue.ts';
 import type { KubeApi } from '../../core/kube/types.ts';
 import { environments, type Session, type StoredEnvironment, sessions } from '../../core/resources/kinds.ts';
 import { API_GROUP_VERSION, LABEL_ENVIRONMENT, LABEL_MANAGED_BY, MANAGED_BY } from '../../core/resources/names.ts';
@@ -12,7 +10,9 @@ import type { Caches } from '../caches/caches.ts';
 import type { Watches } from '../caches/watches.ts';
 import { ownTurns } from '../observed/own-turns.ts';
 import type { CachedSession, Installation, Problem } from '../observed/world.ts';
+import type { EventSubject } from '../runtime/event-recorder.ts';
 import type { StatusWriter } from '../runtime/status-writer.ts';
+import { WorkQueue } from '../runtime/work-queue.ts';
 import { rebuild, type WantedBuild, wantedBuild } from '../settings/builder.ts';
 import { buildResult } from './build-result.ts';
 import { decideEnvironment, knownResult, refusedBuild } from './decide.ts';

@@ -1,9 +1,9 @@
-import type { EventSubject } from '../../core/kube/events.ts';
 import type { KubeApi } from '../../core/kube/types.ts';
 import type { Reason } from '../../core/resources/reasons.ts';
 import type { Clock, Logger } from '../../core/runtime.ts';
 import type { Store } from '../../core/store/store.ts';
 import type { Caches } from '../caches/caches.ts';
+import type { EventSubject } from '../runtime/event-recorder.ts';
 
 /** Dependencies of garbage collection. */
 export interface GarbageTools {

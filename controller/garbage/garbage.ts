@@ -1,10 +1,10 @@
 import { onAbort } from '../../core/abort.ts';
 import { refOf } from '../../core/kube/cache.ts';
-import { WorkQueue } from '../../core/kube/queue.ts';
 import type { Random } from '../../core/runtime.ts';
 import type { StoreKey } from '../../core/store/store.ts';
 import type { Watches } from '../caches/watches.ts';
 import type { CachedSession } from '../observed/world.ts';
+import { WorkQueue } from '../runtime/work-queue.ts';
 import { maxQueuedTurns } from '../settings/queued-turns.ts';
 import { type HistoryLimits, retention } from '../settings/retention.ts';
 import type { GarbageTools } from './context.ts';

@@ -2,7 +2,6 @@ import { isDeepStrictEqual } from 'node:util';
 import type { NetworkPolicy } from '../../core/kube/builtin.ts';
 import { refOf } from '../../core/kube/cache.ts';
 import { ApiError, isAlreadyExists, isConflict, isNotFound } from '../../core/kube/errors.ts';
-import { WorkQueue } from '../../core/kube/queue.ts';
 import { networkPolicies as resource } from '../../core/kube/resources.ts';
 import type { KubeApi, Stored } from '../../core/kube/types.ts';
 import {
@@ -16,6 +15,7 @@ import {
 import type { Clock, Logger, Random } from '../../core/runtime.ts';
 import type { Caches } from '../caches/caches.ts';
 import type { Watches } from '../caches/watches.ts';
+import { WorkQueue } from '../runtime/work-queue.ts';
 import { networkPolicy } from './policy.ts';
 
 export interface NetworkPoliciesOptions {

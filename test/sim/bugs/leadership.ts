@@ -133,7 +133,7 @@ export const leadershipBugs: readonly Bug[] = [
     },
     edits: [
       {
-        file: 'core/kube/lease.ts',
+        file: 'controller/runtime/lease.ts',
         find: 'this.#ofThisPlace !== undefined && isSettled && otherHolder',
         replace: 'this.#ofThisPlace !== undefined && (isSettled || true) && otherHolder',
       },
@@ -152,7 +152,7 @@ export const leadershipBugs: readonly Bug[] = [
     },
     edits: [
       {
-        file: 'core/kube/lease.ts',
+        file: 'controller/runtime/lease.ts',
         find: 'otherHolder?.startsWith(this.#ofThisPlace) === true',
         replace: 'otherHolder !== undefined',
       },

@@ -131,7 +131,7 @@ import { sessionPod } from '../pod/pod.ts';`,
     name: 'a leader that is told to stop releases the lease that another has taken',
     edits: [
       {
-        file: 'core/kube/lease.ts',
+        file: 'controller/runtime/lease.ts',
         find: 'if (this.#lease.spec?.holderIdentity !== this.identity) return;',
         replace: '',
       },

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import { boundedWait } from '../../../../controller/act/bounded-wait.ts';
-import { WorkQueue } from '../../../../core/kube/queue.ts';
+import { WorkQueue } from '../../../../controller/runtime/work-queue.ts';
 import { silentLogger } from '../../../../core/system.ts';
 import { seededRandom } from '../../../support/random.ts';
 import { settled, VirtualClock } from '../../../support/virtual-clock.ts';

@@ -1,7 +1,7 @@
-import { type Clock, delay, type Logger, type Random } from '../runtime.ts';
-import { isAlreadyExists, isConflict, isNotFound } from './errors.ts';
+import { isAlreadyExists, isConflict, isNotFound } from '../../core/kube/errors.ts';
+import type { KubeApi } from '../../core/kube/types.ts';
+import { type Clock, delay, type Logger, type Random } from '../../core/runtime.ts';
 import { LeaseRecord } from './lease-record.ts';
-import type { KubeApi } from './types.ts';
 
 /** Term of leadership. */
 export interface Leadership {

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
-import { type Clock, type Logger, pause } from '../runtime.ts';
-import type { Event, ObjectReference } from './builtin.ts';
-import { isAlreadyExists, isNotFound } from './errors.ts';
-import { events } from './resources.ts';
-import type { KubeApi } from './types.ts';
+import type { Event, ObjectReference } from '../../core/kube/builtin.ts';
+import { isAlreadyExists, isNotFound } from '../../core/kube/errors.ts';
+import { events } from '../../core/kube/resources.ts';
+import type { KubeApi } from '../../core/kube/types.ts';
+import { type Clock, type Logger, pause } from '../../core/runtime.ts';
 
 export interface EventRecorderOptions {
   api: KubeApi;

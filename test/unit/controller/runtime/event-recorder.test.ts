@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, type TestContext, test } from 'vitest';
-import type { Event } from '../../../core/kube/builtin.ts';
-import { EventRecorder, PAUSE_MS } from '../../../core/kube/events.ts';
-import { silentLogger } from '../../../core/system.ts';
-import { eventually } from '../../support/eventually.ts';
-import { refuse } from '../../support/kube-server.ts';
-import { VirtualClock } from '../../support/virtual-clock.ts';
-import { serverAndClient } from './support.ts';
+import { EventRecorder, PAUSE_MS } from '../../../../controller/runtime/event-recorder.ts';
+import type { Event } from '../../../../core/kube/builtin.ts';
+import { silentLogger } from '../../../../core/system.ts';
+import { eventually } from '../../../support/eventually.ts';
+import { refuse } from '../../../support/kube-server.ts';
+import { VirtualClock } from '../../../support/virtual-clock.ts';
+import { serverAndClient } from '../../kube/support.ts';
 
 const SUBJECT = { apiVersion: 'berth.dev/v1alpha1', kind: 'Session', namespace: 'ns', name: 'notes', uid: 'u1' };
 

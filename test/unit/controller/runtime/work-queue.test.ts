@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { describe, test } from 'vitest';
-import { WorkQueue, type WorkQueueOptions } from '../../../core/kube/queue.ts';
-import { silentLogger } from '../../../core/system.ts';
-import { seededRandom } from '../../support/random.ts';
-import { settled, VirtualClock } from '../../support/virtual-clock.ts';
+import { WorkQueue, type WorkQueueOptions } from '../../../../controller/runtime/work-queue.ts';
+import { silentLogger } from '../../../../core/system.ts';
+import { seededRandom } from '../../../support/random.ts';
+import { settled, VirtualClock } from '../../../support/virtual-clock.ts';
 
 const DAY_MS = 24 * 3600 * 1000;
 

@@ -1,5 +1,5 @@
-import type { Clock, Logger, Random } from '../runtime.ts';
-import { type Backoff, backoffMs } from './backoff.ts';
+import { type Backoff, backoffMs } from '../../core/kube/backoff.ts';
+import type { Clock, Logger, Random } from '../../core/runtime.ts';
 
 export interface WorkQueueOptions {
   clock: Clock;

@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { describe, test } from 'vitest';
-import type { Lease } from '../../../core/kube/builtin.ts';
-import { ApiError, TransportError } from '../../../core/kube/errors.ts';
-import { LeaderElector, type LeaderElectorOptions, type Leadership } from '../../../core/kube/lease.ts';
-import type { CallOptions, KubeApi, Stored, WatchEvent, WatchOptions } from '../../../core/kube/types.ts';
-import { type Clock, delay } from '../../../core/runtime.ts';
-import { silentLogger, systemClock } from '../../../core/system.ts';
-import { eventually } from '../../support/eventually.ts';
-import { seededRandom } from '../../support/random.ts';
-import { VirtualClock } from '../../support/virtual-clock.ts';
-import { serverAndClient } from './support.ts';
+import { LeaderElector, type LeaderElectorOptions, type Leadership } from '../../../../controller/runtime/lease.ts';
+import type { Lease } from '../../../../core/kube/builtin.ts';
+import { ApiError, TransportError } from '../../../../core/kube/errors.ts';
+import type { CallOptions, KubeApi, Stored, WatchEvent, WatchOptions } from '../../../../core/kube/types.ts';
+import { type Clock, delay } from '../../../../core/runtime.ts';
+import { silentLogger, systemClock } from '../../../../core/system.ts';
+import { eventually } from '../../../support/eventually.ts';
+import { seededRandom } from '../../../support/random.ts';
+import { VirtualClock } from '../../../support/virtual-clock.ts';
+import { serverAndClient } from '../../kube/support.ts';
 
 const LEASE = '/apis/coordination.k8s.io/v1/namespaces/ns/leases';
 const REF = { namespace: 'ns', name: 'controller' };

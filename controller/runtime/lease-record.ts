@@ -1,8 +1,8 @@
-import type { Clock } from '../runtime.ts';
-import type { Lease, LeaseSpec } from './builtin.ts';
-import { isNotFound } from './errors.ts';
-import { leases } from './resources.ts';
-import type { KubeApi, Stored } from './types.ts';
+import type { Lease, LeaseSpec } from '../../core/kube/builtin.ts';
+import { isNotFound } from '../../core/kube/errors.ts';
+import { leases } from '../../core/kube/resources.ts';
+import type { KubeApi, Stored } from '../../core/kube/types.ts';
+import type { Clock } from '../../core/runtime.ts';
 
 /** Annotation of a lease whose holder knows that no request of an earlier leader can take effect any more. */
 const ANNOTATION_SETTLED = 'berth.dev/settled';

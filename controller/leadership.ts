@@ -1,5 +1,4 @@
-import { keyOf, refOf } from '../core/kube/cache.ts';
-import { isTooLarge } from '../core/kube/errors.ts';
+import { refOf } from '../core/kube/cache.ts';
 import type { KubeApi } from '../core/kube/types.ts';
 import type { StoredTurn } from '../core/resources/kinds.ts';
 import { API_GROUP_VERSION } from '../core/resources/names.ts';
@@ -11,7 +10,6 @@ import { logCommit } from './act/log-commit.ts';
 import { LogPlaces } from './act/log-places.ts';
 import { StatePrefetch } from './act/state-prefetch.ts';
 import type { Caches } from './caches/caches.ts';
-import type { Watches } from './caches/watches.ts';
 import { AdmissionGate } from './capacity/admission-gate.ts';
 import { Ledger } from './capacity/ledger.ts';
 import { Archives } from './environments/archives.ts';
@@ -20,15 +18,16 @@ import { Garbage } from './garbage/garbage.ts';
 import { yieldingStore } from './garbage/yielding-store.ts';
 import type { MasterKeys } from './link/keys.ts';
 import { Links } from './link/links.ts';
-import type { Inventory, Meter, ReconcileResult } from './meter.ts';
+import type { Inventory, Meter } from './meter.ts';
 import { NetworkPolicies } from './network/policies.ts';
-import { isWaitedFor, urgentKeys } from './observed/urgency.ts';
+import { isWaitedFor } from './observed/urgency.ts';
 import type { CachedTurn, Installation } from './observed/world.ts';
 import { Pools } from './pools/pools.ts';
 import { Reconciler } from './reconcile.ts';
 import type { EventSubject } from './runtime/event-recorder.ts';
+import type { ControllerTools } from './runtime/queue-controller.ts';
 import { StatusWriter } from './runtime/status-writer.ts';
-import { WorkQueue } from './runtime/work-queue.ts';
+import { Sessions } from './sessions.ts';
 import type { EventFacts } from './status/events.ts';
 
 export interface LeadershipOptions {
@@ -71,7 +70,7 @@ export interface LeadershipOptions {
 /** The work of a controller while it leads: everything but watching. */
 export class Leading {
   readonly #options: LeadershipOptions;
-  readonly #queue: WorkQueue;
+  readonly #sessions: Sessions;
   readonly #reconciler: Reconciler;
   readonly #links: Links;
   readonly #ledger: Ledger;
@@ -89,6 +88,7 @@ export class Leading {
   constructor(options: LeadershipOptions) {
     const { api, caches, clock, random, log, keys, signal } = options;
     this.#options = options;
+    const tools: ControllerTools = { api, clock, random, log, signal, closing: this.#closing.signal };
     const statuses = new StatusWriter({ api, onTurn: (turn) => this.#turnWritten(turn) });
     this.#links = new Links({
       api,
@@ -106,7 +106,7 @@ export class Leading {
       },
       epoch: options.epoch,
       onChange: ({ key, uid }) => {
-        if (uid !== '') return this.#queue.add(key);
+        if (uid !== '') return this.#sessions.changed(key);
         const { namespace, name } = refOf(key);
         return this.#pools.changed(namespace, name);
       },
@@ -128,7 +128,7 @@ export class Leading {
       maxRunning: options.maxRunning,
       epoch: options.epoch,
       suspendAgainAt: (key) => this.#reconciler.suspendAgainAt(key),
-      onChange: (key) => this.#queue.add(key),
+      onChange: (key) => this.#sessions.changed(key),
       onPoolPod: (pod) => this.#pools.podChanged(pod),
       onVacancy: () => this.#pools.changedAll(),
     });
@@ -140,48 +140,34 @@ export class Leading {
       ready: () => this.#ready(),
       queued: () => this.#ledger.waiting(),
       inGroups: () => this.#ledger.groups.waiting(),
-      requeue: (key) => this.#queue.addLast(key),
+      requeue: (key) => this.#sessions.changedLast(key),
       reserve: (key, ms) => this.#ledger.reserveForLateWrite(key, ms),
       open: () => this.#open(),
       signal: AbortSignal.any([signal, this.#closing.signal]),
     });
     this.#networkPolicies = new NetworkPolicies({
-      api,
+      ...tools,
       caches,
-      clock,
-      random,
-      log,
       epoch: options.epoch,
       intervalMs: options.garbageIntervalMs * 10,
-      signal: AbortSignal.any([signal, this.#closing.signal]),
     });
     this.#environments = new Environments({
-      api,
+      ...tools,
       statuses,
       caches,
       store: options.store,
-      clock,
-      random,
-      log,
       installation: options.installation,
       record: options.record,
-      signal,
-      closing: this.#closing.signal,
     });
     this.#pools = new Pools({
-      api,
+      ...tools,
       statuses,
       caches,
       links: this.#links,
       ledger: this.#ledger,
       networkPolicies: this.#networkPolicies,
-      clock,
-      random,
-      log,
       installation: options.installation,
       meter: options.meter,
-      signal,
-      closing: this.#closing.signal,
     });
     const rooms: Effects['rooms'] = {
       makeRoom: (namespace, bytes) => this.#garbage.makeRoom(namespace, bytes),
@@ -210,23 +196,18 @@ export class Leading {
       ownTime: options.ownTime,
       random,
       log,
-      withoutWorker: (work) => this.#queue.withoutWorker(work),
+      withoutWorker: (work) => this.#sessions.withoutWorker(work),
       notify: (object, event, kind) => this.#notify(object, event, kind),
     };
     this.#garbage = new Garbage({
-      api,
+      ...tools,
       caches,
       store: options.store,
-      clock,
       ownTime: options.ownTime,
-      random,
-      log,
       ...(options.namespaces ? { namespaces: options.namespaces } : {}),
       record: options.record,
       intervalMs: options.garbageIntervalMs,
       nodeGraceMs: options.installation.nodeGraceMs,
-      signal,
-      closing: this.#closing.signal,
     });
     this.#reconciler = new Reconciler({
       effects,
@@ -234,49 +215,20 @@ export class Leading {
       closing: this.#closing.signal,
       onNoSlotWanted: (key) => this.#admissionGate.reconciled(key),
     });
-    this.#queue = new WorkQueue({
-      clock,
-      random,
-      log,
-      name: 'sessions',
+    this.#sessions = new Sessions({
+      ...tools,
+      caches,
+      reconciler: this.#reconciler,
+      admissionGate: this.#admissionGate,
+      isReady: () => this.#isReady,
       workers: options.workers,
-      process: async (key, stopped) => {
-        const begun = clock.monotonic();
-        const wasReady = this.#isReady;
-        const record = (result: ReconcileResult, error?: unknown) =>
-          options.meter?.reconciled(result, (clock.monotonic() - begun) / 1000, error);
-        try {
-          const again = await this.#reconciler.reconcile(key, AbortSignal.any([signal, stopped]));
-          // A reconcile that began before that has put no turn in order.
-          if (wasReady === this.#isReady) this.#admissionGate.reconciled(key);
-          record(again === undefined ? 'success' : 'requeue_after');
-          return again;
-        } catch (error) {
-          if (isTooLarge(error)) this.#admissionGate.tooLarge(key);
-          record(signal.aborted || stopped.aborted || this.#closing.signal.aborted ? 'stopped' : 'error', error);
-          throw error;
-        }
-      },
-      backoff: { baseMs: 50, maxMs: 30_000 },
+      meter: options.meter,
     });
     // A pod's end is remembered, and the counts are right, before the first reconcile that this brings.
-    const parts = [this.#reconciler, this.#links, this.#ledger, this, this.#garbage, this.#networkPolicies];
+    const parts = [this.#reconciler, this.#links, this.#ledger, this.#sessions, this.#garbage, this.#networkPolicies];
     for (const { watches } of [...parts, this.#environments, this.#pools]) {
       caches.watch(watches, this.#closing.signal);
     }
-  }
-
-  get watches(): Watches {
-    const { caches } = this.#options;
-    return {
-      session: (key) => this.#queue.add(key),
-      namespaces: () => {
-        // Classes select or limit namespaces by labels.
-        for (const { metadata, spec } of caches.allSessions()) {
-          if (caches.class(spec.class)?.spec.namespaceSelector) this.#queue.add(keyOf(metadata));
-        }
-      },
-    };
   }
 
   /**
@@ -284,37 +236,30 @@ export class Leading {
    * deposed leader's requests are dead.
    */
   start(): void {
-    this.#addAll();
+    this.#sessions.changedAll();
     this.#admissionGate.start();
-    this.#queue.start();
+    this.#sessions.start();
     this.#garbage.start();
     this.#networkPolicies.start();
-  }
-
-  /** Adds all sessions, those that somebody may wait for first. */
-  #addAll(): void {
-    const { caches } = this.#options;
-    for (const key of urgentKeys(caches)) this.#queue.add(key);
-    for (const key of caches.keys()) this.#queue.addLast(key);
   }
 
   #ready(): void {
     this.#isReady = true;
     this.#options.onReady();
     this.#environments.start();
-    this.#addAll();
+    this.#sessions.changedAll();
   }
 
   #open(): void {
     this.#isOpen = true;
     this.#ledger.open();
     this.#pools.start();
-    this.#addAll();
+    this.#sessions.changedAll();
   }
 
   /** Milliseconds for which sessions have waited while none was reconciled. */
   get stalledMs(): number {
-    return this.#queue.stalledMs;
+    return this.#sessions.stalledMs;
   }
 
   get inventory(): Inventory {
@@ -356,8 +301,8 @@ export class Leading {
     this.#closing.abort(new Error('the controller is stopping'));
     this.#ledger.close();
     const [areDone] = await Promise.all([
-      Promise.all([this.#queue, this.#pools, this.#environments, this.#garbage].map((each) => each.stop(graceMs))),
-      // A request for a NetworkPolicy that is left under way takes no slot, and a later leader writes a policy before it relies on it.
+      Promise.all([this.#sessions, this.#pools, this.#environments, this.#garbage].map((each) => each.stop(graceMs))),
+      // A request for a NetworkPolicy that is left under way takes no slot.
       this.#networkPolicies.stop(graceMs),
     ]);
     this.#links.closeAll();

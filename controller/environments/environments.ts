@@ -1,39 +1,29 @@
 import { isDeepStrictEqual } from 'node:util';
 import { refOf } from '../../core/kube/cache.ts';
 import { ifThere, isAlreadyExists, isConflict, isNotFound, isRefusal } from '../../core/kube/errors.ts';
-import type { KubeApi } from '../../core/kube/types.ts';
 import { environments, type Session, type StoredEnvironment, sessions } from '../../core/resources/kinds.ts';
 import { API_GROUP_VERSION, LABEL_ENVIRONMENT, LABEL_MANAGED_BY, MANAGED_BY } from '../../core/resources/names.ts';
-import { type Clock, type Logger, msUntil, type Random } from '../../core/runtime.ts';
+import { msUntil } from '../../core/runtime.ts';
 import type { Store } from '../../core/store/store.ts';
 import type { Caches } from '../caches/caches.ts';
 import type { Watches } from '../caches/watches.ts';
 import { ownTurns } from '../observed/own-turns.ts';
 import type { CachedSession, Installation, Problem } from '../observed/world.ts';
 import type { EventSubject } from '../runtime/event-recorder.ts';
+import { type ControllerTools, QueueController } from '../runtime/queue-controller.ts';
 import type { StatusWriter } from '../runtime/status-writer.ts';
-import { WorkQueue } from '../runtime/work-queue.ts';
 import { rebuild, type WantedBuild, wantedBuild } from '../settings/builder.ts';
 import { buildResult } from './build-result.ts';
 import { decideEnvironment, knownResult, refusedBuild } from './decide.ts';
 import { type FoundBuild, findBuild, isBuild } from './find-build.ts';
 import { takenArchives, unusedBuilds } from './unused.ts';
 
-export interface EnvironmentsOptions {
-  /** API client whose writes end with the lease. */
-  api: KubeApi;
+export interface EnvironmentsOptions extends ControllerTools {
   statuses: StatusWriter;
   caches: Caches;
   store: Store;
-  clock: Clock;
-  random: Random;
-  log: Logger;
   installation: Installation;
   record(subject: EventSubject, type: 'Normal' | 'Warning', reason: string, message: string): void;
-  /** Signal that aborts when the leadership ends. */
-  signal: AbortSignal;
-  /** Signal that aborts when the controller stops: a build whose creation or deletion is under way is finished. */
-  closing: AbortSignal;
 }
 
 /** Queue key of the sweep of builds that nothing needs; no Environment has this name. */
@@ -49,57 +39,34 @@ const UNUSED_MS = { Shown: 24 * 60 * 60_000, Unknown: 60 * 60_000 };
  * Keeps each Environment's status, and creates the session that builds it once a session waits for it. Everything else of
  * a build is that session's.
  */
-export class Environments {
+export class Environments extends QueueController {
   readonly #options: EnvironmentsOptions;
-  readonly #queue: WorkQueue;
   /** UIDs of the builds that this leader has created. A cluster may add to their spec what nobody else may. */
   readonly #made = new Set<string>();
   /** Build that nothing needs, by its session's uid → the time at which that was first seen, monotonic milliseconds. */
   readonly #unusedSince = new Map<string, number>();
 
   constructor(options: EnvironmentsOptions) {
-    const { clock, random, log } = options;
+    super(options, { name: 'environments', workers: 2, backoff: { baseMs: 100, maxMs: 60_000 } });
     this.#options = options;
-    this.#queue = new WorkQueue({
-      clock,
-      random,
-      log,
-      name: 'environments',
-      workers: 2,
-      process: (key, stopped) => {
-        const builds = AbortSignal.any([options.signal, stopped]);
-        const signal = AbortSignal.any([builds, options.closing]);
-        return key === UNUSED ? this.#sweep(builds) : this.#reconcile(key, signal, builds);
-      },
-      backoff: { baseMs: 100, maxMs: 60_000 },
-    });
   }
 
-  start(): void {
-    for (const { metadata } of this.#options.caches.allEnvironments()) this.#requeue(metadata.namespace, metadata.name);
-    this.#queue.add(UNUSED);
-    this.#queue.start();
+  override start(): void {
+    for (const { metadata } of this.#options.caches.allEnvironments()) this.requeue(metadata.namespace, metadata.name);
+    this.queue.add(UNUSED);
+    super.start();
   }
 
-  /** Resolves with whether all was finished within `graceMs`: a creation that was cut off may still make a build. */
-  stop(graceMs: number): Promise<boolean> {
-    return this.#queue.stop(graceMs);
-  }
-
-  get watches(): Watches {
+  override get watches(): Watches {
     return {
-      environment: (namespace, name) => this.#requeue(namespace, name),
+      environment: (namespace, name) => this.requeue(namespace, name),
       session: (key) => this.#sessionChanged(key),
       class: (name) => {
         for (const { metadata, spec } of this.#options.caches.allEnvironments()) {
-          if (spec.class === name) this.#requeue(metadata.namespace, metadata.name);
+          if (spec.class === name) this.requeue(metadata.namespace, metadata.name);
         }
       },
     };
-  }
-
-  #requeue(namespace: string, name: string): void {
-    this.#queue.add(`${namespace}/${name}`);
   }
 
   /** Reconciles the Environments that a session names, or builds. */
@@ -107,16 +74,21 @@ export class Environments {
     const { namespace, name } = refOf(key);
     const session = this.#options.caches.session(namespace ?? '', name);
     const named = session?.spec.environment?.name;
-    if (named !== undefined) this.#requeue(namespace ?? '', named);
+    if (named !== undefined) this.requeue(namespace ?? '', named);
     // A deleted build is known only by its name.
     if (session && !session.spec.build) return;
     for (const { metadata, status } of this.#options.caches.allEnvironments()) {
-      if (metadata.namespace === namespace && status?.build === name) this.#requeue(metadata.namespace, metadata.name);
+      if (metadata.namespace === namespace && status?.build === name) this.requeue(metadata.namespace, metadata.name);
     }
   }
 
-  /** `builds`: signal for the creation and the deletion of a build. */
-  async #reconcile(key: string, signal: AbortSignal, builds: AbortSignal): Promise<number | undefined> {
+  protected override reconcile(key: string, builds: AbortSignal): Promise<number | undefined> {
+    if (key === UNUSED) return this.#sweep(builds);
+    return this.#environment(key, AbortSignal.any([builds, this.#options.closing]), builds);
+  }
+
+  /** `builds`: signal for the creation and the deletion of a build, which a stop finishes. */
+  async #environment(key: string, signal: AbortSignal, builds: AbortSignal): Promise<number | undefined> {
     const { caches, clock, log } = this.#options;
     const { namespace = '', name } = refOf(key);
     const environment = caches.environment(namespace, name);
@@ -141,7 +113,7 @@ export class Environments {
     const written = await this.#write(environment, decided.status, signal);
     if (decided.act === 'CreateBuild' && 'hash' in wanted) {
       try {
-        if (!(await this.#create(namespace, wanted, builds))) this.#requeue(namespace, name);
+        if (!(await this.#create(namespace, wanted, builds))) this.requeue(namespace, name);
       } catch (error) {
         if (!isRefusal(error)) throw error;
         await this.#write(written, refusedBuild(written, (error as Error).message, clock.now()), signal);

@@ -1,10 +1,9 @@
 import { onAbort } from '../../core/abort.ts';
 import { refOf } from '../../core/kube/cache.ts';
-import type { Random } from '../../core/runtime.ts';
 import type { StoreKey } from '../../core/store/store.ts';
 import type { Watches } from '../caches/watches.ts';
 import type { CachedSession } from '../observed/world.ts';
-import { WorkQueue } from '../runtime/work-queue.ts';
+import { type ControllerTools, QueueController } from '../runtime/queue-controller.ts';
 import { maxQueuedTurns } from '../settings/queued-turns.ts';
 import { type HistoryLimits, retention } from '../settings/retention.ts';
 import type { GarbageTools } from './context.ts';
@@ -17,14 +16,9 @@ import { sweepOrphans } from './sweep-orphans.ts';
 import { type Swept, sweepSession } from './sweep-session.ts';
 import { sweepStates } from './sweep-states.ts';
 
-export interface GarbageOptions extends Omit<GarbageTools, 'removals'> {
-  random: Random;
+export interface GarbageOptions extends ControllerTools, Omit<GarbageTools, 'removals'> {
   /** Minimum milliseconds between two sweeps of a session; sweeps of orphans are ten times as far apart. */
   intervalMs: number;
-  /** Signal that aborts when the leadership ends. */
-  signal: AbortSignal;
-  /** Signal that aborts when the controller is told to stop. */
-  closing: AbortSignal;
 }
 
 /** Queue key of the sweep of orphans; no session has this name. */
@@ -56,9 +50,8 @@ const countedBy = ({ status }: CachedSession): number => status?.turns?.total ??
  * session is swept when its history must be over its limits, when stored data can be old enough, and once after a
  * start, so that nothing has to be remembered.
  */
-export class Garbage {
+export class Garbage extends QueueController {
   readonly #options: GarbageOptions;
-  readonly #queue: WorkQueue;
   readonly #sweeps = new Map<string, Sweep>();
   readonly #states = new CountedStates();
   /** Session → bytes that were stored for its turns since its last sweep, without states. */
@@ -70,35 +63,22 @@ export class Garbage {
   #approvalsAfter: string | undefined;
 
   constructor(options: GarbageOptions) {
-    const { clock, random, log, signal: ending, closing } = options;
+    super(options, { name: 'garbage', workers: 2, backoff: { baseMs: 1_000, maxMs: 10 * 60_000 } });
     this.#options = options;
-    this.#queue = new WorkQueue({
-      clock,
-      random,
-      log,
-      name: 'garbage',
-      workers: 2,
-      process: (key, stopped) => {
-        const removals = AbortSignal.any([ending, stopped]);
-        const tools = { ...options, removals };
-        const signal = AbortSignal.any([removals, closing]);
-        if (key.startsWith(ROOM)) return this.#room(tools, key.slice(ROOM.length), signal);
-        return key === ORPHANS ? this.#orphans(tools, signal) : this.#session(tools, key, signal);
-      },
-      backoff: { baseMs: 1_000, maxMs: 10 * 60_000 },
-    });
-    onAbort(AbortSignal.any([ending, closing]), () => this.#rooms.end(new Error('the controller is stopping')));
+    onAbort(AbortSignal.any([options.signal, options.closing]), () =>
+      this.#rooms.end(new Error('the controller is stopping')),
+    );
   }
 
-  start(): void {
+  override start(): void {
     const keys = this.#options.caches.allSessions().map(({ metadata }) => `${metadata.namespace}/${metadata.name}`);
     const spreadMs = Math.max(this.#options.intervalMs, keys.length * STARTING_PACE_MS);
     for (const key of keys) this.#later(key, spreadMs);
-    this.#queue.addAfter(ORPHANS, this.#jittered(this.#options.intervalMs));
-    this.#queue.start();
+    this.queue.addAfter(ORPHANS, this.jittered(this.#options.intervalMs));
+    super.start();
   }
 
-  get watches(): Watches {
+  override get watches(): Watches {
     return { session: (key) => this.#later(key, this.#options.intervalMs) };
   }
 
@@ -110,7 +90,7 @@ export class Garbage {
     const used = store.roomOf(namespace);
     if (!used || used.bytes * 2 < used.share) return;
     const agoMs = clock.monotonic() - (this.#pressedAt.get(namespace) ?? Number.NEGATIVE_INFINITY);
-    this.#queue.addAfter(`${ROOM}${namespace}`, Math.max(COUNTED_MS, PRESSED_MS - agoMs));
+    this.queue.addAfter(`${ROOM}${namespace}`, Math.max(COUNTED_MS, PRESSED_MS - agoMs));
   }
 
   /**
@@ -119,7 +99,7 @@ export class Garbage {
    */
   makeRoom(namespace: string, bytes: number): Promise<boolean> {
     const made = this.#rooms.ask(namespace, bytes);
-    this.#queue.add(`${ROOM}${namespace}`);
+    this.queue.add(`${ROOM}${namespace}`);
     return made;
   }
 
@@ -128,9 +108,11 @@ export class Garbage {
     return [...this.#sweeps.values()].reduce((sum, { left }) => sum + (left?.bytes ?? 0), 0);
   }
 
-  /** Resolves with whether no removal was cut off, which may still take effect. */
-  stop(graceMs: number): Promise<boolean> {
-    return this.#queue.stop(graceMs);
+  protected override reconcile(key: string, removals: AbortSignal): Promise<number | undefined> {
+    const tools = { ...this.#options, removals };
+    const signal = AbortSignal.any([removals, tools.closing]);
+    if (key.startsWith(ROOM)) return this.#room(tools, key.slice(ROOM.length), signal);
+    return key === ORPHANS ? this.#orphans(tools, signal) : this.#session(tools, key, signal);
   }
 
   #later(key: string, ms: number): void {
@@ -140,7 +122,7 @@ export class Garbage {
       this.#sweeps.delete(key);
       this.#states.forget(key);
       this.#stored.delete(key);
-      this.#queue.forget(key);
+      this.queue.forget(key);
       return;
     }
     this.#sawStates(key, session);
@@ -151,9 +133,9 @@ export class Garbage {
     const agoMs = this.#options.clock.monotonic() - (at ?? 0);
     const dueMs =
       left && !this.#isQueueFull(session) ? dueIn(left, agoMs, countedBy(session), this.#limits(session)) : 0;
-    this.#queue.addAfter(key, this.#jittered(Math.max(ms, dueMs)));
+    this.queue.addAfter(key, this.jittered(Math.max(ms, dueMs)));
     const statesMs = this.#states.dueIn(key, this.#options.clock.monotonic());
-    if (statesMs !== undefined) this.#queue.addAfter(key, Math.max(statesMs, this.#jittered(ms)));
+    if (statesMs !== undefined) this.queue.addAfter(key, Math.max(statesMs, this.jittered(ms)));
   }
 
   #sawStates(key: string, { metadata, status = {} }: CachedSession): void {
@@ -207,7 +189,7 @@ export class Garbage {
       ...(last?.againAt === undefined ? [] : [last.againAt - now]),
       ...[this.#states.dueIn(key, now)].filter((ms) => ms !== undefined),
     ];
-    return times.length === 0 ? undefined : Math.max(Math.min(...times), this.#jittered(this.#options.intervalMs));
+    return times.length === 0 ? undefined : Math.max(Math.min(...times), this.jittered(this.#options.intervalMs));
   }
 
   async #room(tools: GarbageTools, namespace: string, signal: AbortSignal): Promise<undefined> {
@@ -224,7 +206,7 @@ export class Garbage {
       hasMore = await sweepOrphans(tools, signal);
     }
     const more = hasMore || this.#approvalsAfter !== undefined;
-    return this.#jittered(this.#options.intervalMs * (more ? 1 : 10));
+    return this.jittered(this.#options.intervalMs * (more ? 1 : 10));
   }
 
   #withStored(key: string, left: HistorySize | undefined): HistorySize | undefined {
@@ -263,9 +245,5 @@ export class Garbage {
       limits.bytes,
       limits.stored,
     ].join();
-  }
-
-  #jittered(ms: number): number {
-    return ms * (0.75 + 0.5 * this.#options.random.uniform());
   }
 }

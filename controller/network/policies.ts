@@ -3,7 +3,7 @@ import type { NetworkPolicy } from '../../core/kube/builtin.ts';
 import { refOf } from '../../core/kube/cache.ts';
 import { ApiError, isAlreadyExists, isConflict, isNotFound } from '../../core/kube/errors.ts';
 import { networkPolicies as resource } from '../../core/kube/resources.ts';
-import type { KubeApi, Stored } from '../../core/kube/types.ts';
+import type { Stored } from '../../core/kube/types.ts';
 import {
   ANNOTATION_EPOCH,
   LABEL_CLASS,
@@ -12,28 +12,20 @@ import {
   MANAGED_BY,
   networkPolicyName,
 } from '../../core/resources/names.ts';
-import type { Clock, Logger, Random } from '../../core/runtime.ts';
 import type { Caches } from '../caches/caches.ts';
 import type { Watches } from '../caches/watches.ts';
-import { WorkQueue } from '../runtime/work-queue.ts';
+import { type ControllerTools, QueueController } from '../runtime/queue-controller.ts';
 import { networkPolicy } from './policy.ts';
 
-export interface NetworkPoliciesOptions {
-  /** API client whose writes end with the lease. */
-  api: KubeApi;
+export interface NetworkPoliciesOptions extends ControllerTools {
   caches: Pick<
     Caches,
     'networkPolicy' | 'allNetworkPolicies' | 'allSessions' | 'allPools' | 'allPods' | 'class' | 'closed'
   >;
-  clock: Clock;
-  random: Random;
-  log: Logger;
   /** Epoch of the present leadership. */
   epoch(): number;
   /** Milliseconds between two reconciles of an unchanged policy; a policy unused at two of them in a row is deleted. */
   intervalMs: number;
-  /** Signal that aborts when the leadership ends or the controller stops. */
-  signal: AbortSignal;
 }
 
 /** Raised when the policy's name is taken by an object that Berth did not make. */
@@ -45,9 +37,8 @@ export class NetworkPolicyTaken extends Error {
  * Maintains one NetworkPolicy per class in each namespace with sessions of it: created before their pods, kept as the
  * class says while there are any, and deleted some time after the last.
  */
-export class NetworkPolicies {
+export class NetworkPolicies extends QueueController {
   readonly #options: NetworkPoliciesOptions;
-  readonly #queue: WorkQueue;
   /** Keys of policies that nothing uses → monotonic time since which that is known. */
   readonly #unusedSince = new Map<string, number>();
   /** UIDs of policies whose deletion was begun: whatever a cache or a live read shows, they do not count. */
@@ -56,49 +47,32 @@ export class NetworkPolicies {
   readonly #written = new Set<string>();
 
   constructor(options: NetworkPoliciesOptions) {
-    const { clock, random, log } = options;
+    super(options, { name: 'network policies', workers: 1, backoff: { baseMs: 100, maxMs: 60_000 } });
     this.#options = options;
-    this.#queue = new WorkQueue({
-      clock,
-      random,
-      log,
-      name: 'network policies',
-      workers: 1,
-      process: (key, stopped) => this.#reconcile(key, AbortSignal.any([options.signal, stopped])),
-      backoff: { baseMs: 100, maxMs: 60_000 },
-    });
   }
 
-  start(): void {
+  override start(): void {
     for (const { metadata } of this.#options.caches.allNetworkPolicies()) {
-      this.#requeue(metadata.namespace, metadata.name);
+      this.requeue(metadata.namespace, metadata.name);
     }
     // No event tells of a policy that was deleted while nobody led.
     for (const { metadata } of this.#options.caches.allPods()) {
       const ofClass = metadata.labels?.[LABEL_CLASS];
-      if (ofClass !== undefined) this.#requeue(metadata.namespace, networkPolicyName(ofClass));
+      if (ofClass !== undefined) this.requeue(metadata.namespace, networkPolicyName(ofClass));
     }
-    this.#queue.start();
+    super.start();
   }
 
-  async stop(graceMs: number): Promise<void> {
-    await this.#queue.stop(graceMs);
-  }
-
-  get watches(): Watches {
+  override get watches(): Watches {
     return {
-      networkPolicy: (namespace, name) => this.#requeue(namespace, name),
+      networkPolicy: (namespace, name) => this.requeue(namespace, name),
       class: (sessionClass) => {
         const name = networkPolicyName(sessionClass);
         for (const { metadata } of this.#options.caches.allNetworkPolicies()) {
-          if (metadata.name === name) this.#requeue(metadata.namespace, name);
+          if (metadata.name === name) this.requeue(metadata.namespace, name);
         }
       },
     };
-  }
-
-  #requeue(namespace: string, name: string): void {
-    this.#queue.add(`${namespace}/${name}`);
   }
 
   /**
@@ -152,25 +126,27 @@ export class NetworkPolicies {
     }
   }
 
-  async #reconcile(key: string, signal: AbortSignal): Promise<number | undefined> {
-    const { caches, intervalMs } = this.#options;
+  protected override async reconcile(key: string, stopped: AbortSignal): Promise<number | undefined> {
+    const { caches, intervalMs, closing } = this.#options;
+    // A request that is cut off does no harm: a later leader writes a policy before it relies on it.
+    const signal = AbortSignal.any([stopped, closing]);
     const { namespace, name } = refOf(key);
     // Usage is unknown in a namespace that cannot be read.
-    if (caches.closed(namespace)) return this.#jittered(intervalMs);
+    if (caches.closed(namespace)) return this.jittered(intervalMs);
     const policy = caches.networkPolicy(namespace, name);
     const sessionClass = this.#userOf(namespace, name);
     if (sessionClass !== undefined) {
       this.#unusedSince.delete(key);
       // The policy of a deleted class stays as it is.
       if (caches.class(sessionClass)) await this.#ensure(namespace, sessionClass, signal, false);
-      return this.#jittered(intervalMs);
+      return this.jittered(intervalMs);
     }
-    if (!policy || !isOurs(policy) || this.#hasPods(namespace, policy)) return policy && this.#jittered(intervalMs);
+    if (!policy || !isOurs(policy) || this.#hasPods(namespace, policy)) return policy && this.jittered(intervalMs);
     const now = this.#options.clock.monotonic();
     const since = this.#unusedSince.get(key) ?? now;
     this.#unusedSince.set(key, since);
     // Events may bring many reconciles in a row.
-    if (now - since < intervalMs / 2) return this.#jittered(intervalMs);
+    if (now - since < intervalMs / 2) return this.jittered(intervalMs);
     this.#unusedSince.delete(key);
     // No await separates the check for users from this line: later calls see that the policy does not count.
     this.#removed.add(policy.metadata.uid);
@@ -207,10 +183,6 @@ export class NetworkPolicies {
       if (error instanceof ApiError && error.code < 500) this.#removed.delete(uid);
       throw error;
     }
-  }
-
-  #jittered(ms: number): number {
-    return ms * (0.75 + 0.5 * this.#options.random.uniform());
   }
 }
 

@@ -3,7 +3,6 @@ import type { StoredPod } from '../../core/kube/builtin.ts';
 import { keyOf, refOf } from '../../core/kube/cache.ts';
 import { ApiError, isAlreadyExists, isConflict, isNotFound, TransportError } from '../../core/kube/errors.ts';
 import { pods as podKind } from '../../core/kube/resources.ts';
-import type { KubeApi } from '../../core/kube/types.ts';
 import { type StoredSessionPool, sessionpools } from '../../core/resources/kinds.ts';
 import {
   LABEL_CLASS,
@@ -14,7 +13,7 @@ import {
   poolPodName,
 } from '../../core/resources/names.ts';
 import type { SessionPoolStatus } from '../../core/resources/sessionpool.ts';
-import { type Clock, type Logger, leapsOf, msUntil, type Random } from '../../core/runtime.ts';
+import { leapsOf, msUntil } from '../../core/runtime.ts';
 import type { PoolCounts } from '../act/context.ts';
 import { refusal } from '../act/refusal.ts';
 import type { Caches } from '../caches/caches.ts';
@@ -27,31 +26,22 @@ import { givenUpAt, podProblem } from '../observed/pod-status.ts';
 import { isFromPool, isUnclaimed } from '../observed/session-pods.ts';
 import type { Installation, Problem } from '../observed/world.ts';
 import { poolPod } from '../pod/pod.ts';
+import { type ControllerTools, QueueController } from '../runtime/queue-controller.ts';
 import type { StatusWriter } from '../runtime/status-writer.ts';
-import { WorkQueue } from '../runtime/work-queue.ts';
 import { hasAnswered } from './claimable.ts';
 import { decidePool, type PoolDecision, pausedFor, STARTS_LIMIT_MS, STARTS_PAUSE_MS, startsAfter } from './decide.ts';
 import { PodNumbers } from './pod-numbers.ts';
 import type { PoolFailures, PoolPod, PoolWorld } from './pool-world.ts';
 import { type PoolTemplate, poolTemplate } from './template.ts';
 
-export interface PoolsOptions {
-  /** API client whose writes end with the lease. */
-  api: KubeApi;
+export interface PoolsOptions extends ControllerTools {
   statuses: StatusWriter;
   caches: Caches;
   links: Links;
   ledger: Ledger;
   networkPolicies: Pick<NetworkPolicies, 'ensure'>;
-  clock: Clock;
-  random: Random;
-  log: Logger;
   installation: Installation;
   meter?: Pick<Meter, 'claimed'> | undefined;
-  /** Signal that aborts when the leadership ends. */
-  signal: AbortSignal;
-  /** Signal that aborts when the controller stops: nothing new is begun, and what is under way is finished. */
-  closing: AbortSignal;
 }
 
 /** Memory of this leader about one pool; its loss is harmless. */
@@ -78,39 +68,24 @@ const WRITE_MS = 1_000;
  * Keeps the pods of SessionPools: creates and attaches them before they are needed, gives them up to whoever waits, and
  * tells what it does in the pools' statuses. Sessions claim the pods themselves: see `act/claim-pod.ts`.
  */
-export class Pools implements PoolCounts {
+export class Pools extends QueueController implements PoolCounts {
   readonly #options: PoolsOptions;
-  readonly #queue: WorkQueue;
   readonly #memories = new Map<string, PoolMemory>();
 
   constructor(options: PoolsOptions) {
-    const { clock, random, log } = options;
+    super(options, { name: 'session pools', workers: 2, backoff: { baseMs: 100, maxMs: 60_000 } });
     this.#options = options;
-    this.#queue = new WorkQueue({
-      clock,
-      random,
-      log,
-      name: 'session pools',
-      workers: 2,
-      process: (key, stopped) => this.#reconcile(key, AbortSignal.any([options.signal, stopped])),
-      backoff: { baseMs: 100, maxMs: 60_000 },
-    });
   }
 
   /** Begins to reconcile pools. The gate of a new leader must be open: before, pods may be claimed by its predecessor. */
-  start(): void {
+  override start(): void {
     const { caches } = this.#options;
     for (const { metadata } of caches.allPools()) this.changed(metadata.namespace, metadata.name);
     this.#known();
-    this.#queue.start();
+    super.start();
   }
 
-  /** Finishes what is under way within `graceMs`. Resolves with whether all was: a creation that was cut off may still make a pod. */
-  stop(graceMs: number): Promise<boolean> {
-    return this.#queue.stop(graceMs);
-  }
-
-  get watches(): Watches {
+  override get watches(): Watches {
     return {
       pool: (namespace, name) => this.changed(namespace, name),
       pod: (pod) => this.podChanged(pod),
@@ -131,7 +106,7 @@ export class Pools implements PoolCounts {
   }
 
   changed(namespace: string, name: string): void {
-    this.#queue.add(`${namespace}/${name}`);
+    this.requeue(namespace, name);
   }
 
   /** Requeues the pool of a pod, that of a claimed one later; and all pools where a session's pod finds no node. */
@@ -152,7 +127,7 @@ export class Pools implements PoolCounts {
    * numbers in the status would be written while the session's runner is bound.
    */
   #changedByStart(namespace: string, name: string): void {
-    this.#queue.addAfter(`${namespace}/${name}`, STARTS_PAUSE_MS);
+    this.queue.addAfter(`${namespace}/${name}`, STARTS_PAUSE_MS);
   }
 
   changedAll(): void {
@@ -187,7 +162,7 @@ export class Pools implements PoolCounts {
     });
   }
 
-  async #reconcile(key: string, signal: AbortSignal): Promise<number | undefined> {
+  protected override async reconcile(key: string, signal: AbortSignal): Promise<number | undefined> {
     const { caches, clock, log } = this.#options;
     const { namespace = '', name } = refOf(key);
     const pool = caches.pool(namespace, name);

@@ -347,8 +347,8 @@ export const poolBugs: readonly Bug[] = [
     edits: [
       {
         file: 'controller/pools/pools.ts',
-        find: 'AbortSignal.any([options.signal, stopped])',
-        replace: 'AbortSignal.any([options.signal, options.closing, stopped])',
+        find: 'super(options, {',
+        replace: 'super({ ...options, signal: AbortSignal.any([options.signal, options.closing]) }, {',
       },
     ],
   },

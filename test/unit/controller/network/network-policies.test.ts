@@ -103,6 +103,7 @@ function setUp(former?: Policy) {
     epoch: () => 7,
     intervalMs: 1000,
     signal: never,
+    closing: never,
   });
   return {
     policies,

@@ -1,6 +1,7 @@
+import { FRAMES } from '../core/frames/catalogue.ts';
 import { ControlDecoder, type ControlEvent } from '../core/frames/control.ts';
 import { type Position, readyText } from '../core/frames/encode.ts';
-import { type Bind, type Bound, type Bye, type Control, PACKED_LOG_PROTOCOL } from '../core/frames/messages.ts';
+import type { Bind, Bound, Bye, Control, ControlOf, SessionControlKind } from '../core/frames/messages.ts';
 import { FrameSender } from '../core/frames/sender.ts';
 import { VERSION } from '../core/program/version.ts';
 import type { Clock, Random } from '../core/runtime.ts';
@@ -9,7 +10,7 @@ import type { OutputDirectory } from './artifacts/artifacts.ts';
 import type { Driver } from './drivers/driver.ts';
 import type { Meter } from './limits/meter.ts';
 import { bindProblem, isSameBind, keysOf } from './session/bind.ts';
-import { BoundSession, type Refusal } from './session/session.ts';
+import { BoundSession, type Refusal, type Refuse } from './session/session.ts';
 import type { StateDirectory } from './state/archive.ts';
 import { PodText } from './text/pod-text.ts';
 import { AgentEvents } from './turn/agent-events.ts';
@@ -48,14 +49,49 @@ export interface RunnerOptions {
   onSession?: (session: BoundSession, secrets: Hidden) => void;
 }
 
+/** What a bound runner has. */
+interface Served {
+  session: BoundSession;
+  sender: FrameSender;
+  bound: Bound;
+}
+
+interface Handling extends Served {
+  /** Refuses the line for a reason found after it was accepted. */
+  refuse: Refuse;
+  shutDown: ((graceMs: number) => void) | undefined;
+}
+
+/** Carries out a control line; returns why it is refused, if it is. */
+type Handler<K extends SessionControlKind> = (line: ControlOf<K>, to: Handling) => Refusal | undefined;
+
+const HANDLERS: { readonly [K in SessionControlKind]: Handler<K> } = {
+  restore: ({ message, binary }, { session, refuse }) => session.restore(message, binary, refuse),
+  files: ({ message, binary }, { session, refuse }) => session.files(message, binary, refuse),
+  environment: ({ message, binary }, { session, refuse }) => session.environment(message, binary, refuse),
+  turn: ({ message }, { session, refuse }) => session.turn(message, refuse),
+  approval: ({ message }, { session, refuse }) => session.turn(message, refuse),
+  cancel: ({ message }, { session }) => session.cancel(message),
+  snapshot: ({ message }, { session, refuse }) => session.snapshot(message, refuse),
+  ack: ({ message }, { session }) => void session.ack(message.through),
+  resend: ({ message }, { sender }) => void sender.resend(message.from),
+  suspend: (_, { session }) => void session.suspend(true),
+  resume: (_, { session }) => void session.suspend(false),
+  ping: ({ n }, { session, sender }) => void sender.send('pong', session.ping(n)),
+  shutdown: ({ message }, { shutDown }) => void shutDown?.(message.graceMs),
+};
+
+function carryOut<K extends SessionControlKind>(line: ControlOf<K>, to: Handling): Refusal | undefined {
+  const handle: Handler<K> = HANDLERS[line.kind];
+  return handle(line, to);
+}
+
 /** Carries out control lines and answers in frames, from an unbound pod to its end. */
 export class Runner {
   readonly #options: RunnerOptions;
   readonly #boot: string;
   readonly #control: ControlDecoder;
-  #sender: FrameSender | undefined;
-  #session: BoundSession | undefined;
-  #bound: Bound | undefined;
+  #served: Served | undefined;
   #blocked = false;
   #readyOwed = false;
   #onShutdown: ((graceMs: number) => void) | undefined;
@@ -80,13 +116,13 @@ export class Runner {
   drained(): void {
     this.#blocked = false;
     if (this.#readyOwed) this.#ready();
-    this.#sender?.drained();
+    this.#served?.sender.drained();
   }
 
   /** Stops the agent and sends `bye`. Resolves when all frames are given to stdout. */
   async stop(reason: Bye['reason'], message: string, graceMs: number): Promise<void> {
-    await this.#session?.stop(graceMs);
-    this.#sender?.send('bye', { reason, message });
+    await this.#served?.session.stop(graceMs);
+    this.#served?.sender.send('bye', { reason, message });
   }
 
   #event(event: ControlEvent): void {
@@ -101,7 +137,7 @@ export class Runner {
   #ready(): void {
     this.#readyOwed = this.#blocked;
     if (this.#blocked) return;
-    const { session, incarnation } = this.#session?.bind ?? {};
+    const { session, incarnation } = this.#served?.session.bind ?? {};
     this.#write(
       readyText({
         boot: this.#boot,
@@ -110,7 +146,7 @@ export class Runner {
         podUID: this.#options.podUID,
         ...(session && { session: session.uid }),
         ...(incarnation !== undefined && { incarnation }),
-        lastSeq: this.#sender?.lastSeq ?? 0,
+        lastSeq: this.#served?.sender.lastSeq ?? 0,
         epoch: this.#control.epoch,
         ...(this.#control.proof && { proof: this.#control.proof }),
       }),
@@ -121,64 +157,27 @@ export class Runner {
     let refusal: Refusal | undefined;
     try {
       if (control.kind === 'bind') refusal = this.#bind(control.message, control);
-      else if (this.#session) refusal = this.#carryOut(this.#session, control);
+      else if (this.#served) {
+        const refuse = (later: Refusal) => this.#refuse(control.n, later);
+        refusal = carryOut(control, { ...this.#served, refuse, shutDown: this.#onShutdown });
+      }
     } catch (error) {
       const { message } = error as Error;
       refusal = { code: 'Malformed', message: `"${control.kind}" failed: ${message}` };
-      if (!this.#session) this.#sayUnbound(message);
+      if (!this.#served) this.#sayUnbound(message);
     }
     if (refusal) this.#refuse(control.n, refusal);
   }
 
-  #carryOut(session: BoundSession, control: Exclude<Control, { kind: 'bind' }>): Refusal | undefined {
-    const refuseLater = (refusal: Refusal) => this.#refuse(control.n, refusal);
-    switch (control.kind) {
-      case 'restore':
-        return session.restore(control.message, control.binary, refuseLater);
-      case 'files':
-        return session.files(control.message, control.binary, refuseLater);
-      case 'environment':
-        return session.environment(control.message, control.binary, refuseLater);
-      case 'turn':
-      case 'approval':
-        return session.turn(control.message, refuseLater);
-      case 'cancel':
-        return session.cancel(control.message);
-      case 'snapshot':
-        return session.snapshot(control.message, refuseLater);
-      case 'ack':
-        session.ack(control.message.through);
-        break;
-      case 'resend':
-        this.#sender?.resend(control.message.from);
-        break;
-      case 'suspend':
-        session.suspend(true);
-        break;
-      case 'resume':
-        session.suspend(false);
-        break;
-      case 'ping':
-        this.#sender?.send('pong', session.ping(control.n));
-        break;
-      case 'shutdown':
-        this.#onShutdown?.(control.message.graceMs);
-    }
-    return undefined;
-  }
-
   #bind(bind: Bind, { epoch, n, proof }: Position): Refusal | undefined {
-    if (this.#session) {
-      if (!isSameBind(this.#session.bind, bind)) {
-        const message = `this pod belongs to session ${this.#session.bind.session.uid}`;
-        return { code: 'AlreadyBound', message };
-      }
-      this.#sayBound();
-      return undefined;
+    const known = this.#served?.session.bind;
+    const problem = known ? undefined : bindProblem(bind, this.#options.protocol);
+    if (known && !isSameBind(known, bind)) {
+      return { code: 'AlreadyBound', message: `this pod belongs to session ${known.session.uid}` };
     }
-    const problem = bindProblem(bind, this.#options.protocol);
     if (problem) this.#sayUnbound(problem);
-    else this.#accept(bind, { epoch, n, ...(proof && { proof }) });
+    else if (!known) this.#accept(bind, { epoch, n, ...(proof && { proof }) });
+    this.#sayBound();
     return undefined;
   }
 
@@ -195,25 +194,23 @@ export class Runner {
     const write = (text: string) => this.#write(text);
     const sender = new FrameSender({ ...address, boot: this.#boot, key: keys.up, random, write });
     this.#control.bound({ ...address, key: keys.down }, position);
-    this.#sender = sender;
-    const facts = { runnerVersion: VERSION, protocol, containment, hardened };
-    this.#bound = { ...facts, ...(shortSecrets && { shortSecrets }) };
-    this.#session = new BoundSession(bind, {
+    const session = new BoundSession(bind, {
       ...equipment,
       sender,
-      packsLogs: bind.protocol >= PACKED_LOG_PROTOCOL,
+      packsLogs: bind.protocol >= FRAMES.log.packedSince,
       events: new AgentEvents(equipment.secrets),
       stateKey: { session: bind.session.uid, keyId: bind.state.keyId, key: keys.state },
       podText: new PodText(writeText),
       clock,
       random,
     });
-    this.#options.onSession?.(this.#session, equipment.secrets);
-    this.#sayBound();
+    const bound = { runnerVersion: VERSION, protocol, containment, hardened, ...(shortSecrets && { shortSecrets }) };
+    this.#served = { session, sender, bound };
+    this.#options.onSession?.(session, equipment.secrets);
   }
 
   #sayBound(): void {
-    if (this.#bound) this.#sender?.send('bound', this.#bound);
+    if (this.#served) this.#served.sender.send('bound', this.#served.bound);
   }
 
   #write(text: string): boolean {
@@ -222,6 +219,6 @@ export class Runner {
   }
 
   #refuse(n: number, refusal: Refusal): void {
-    this.#sender?.send('refused', { n, ...refusal });
+    this.#served?.sender.send('refused', { n, ...refusal });
   }
 }

@@ -1,5 +1,5 @@
 import { controlText, type Position } from '../../core/frames/encode.ts';
-import type { ControlKind, ControlMessages, Ready } from '../../core/frames/messages.ts';
+import type { ControlMessages, Ready, SessionControlKind } from '../../core/frames/messages.ts';
 import { epochProof, frameKeys, provesEpoch } from '../../core/frames/seal.ts';
 import type { Address } from '../../core/frames/wire.ts';
 import type { Random } from '../../core/runtime.ts';
@@ -104,7 +104,7 @@ export class Binding {
   }
 
   /** Seals a control message into lines; undefined before there are keys. */
-  seal<K extends Exclude<ControlKind, 'bind'>>(
+  seal<K extends SessionControlKind>(
     position: Position,
     kind: K,
     message: ControlMessages[K],

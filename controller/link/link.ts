@@ -1,7 +1,15 @@
 import { createHash } from 'node:crypto';
 import { FrameDecoder, type FrameEvent } from '../../core/frames/decode.ts';
 import { ASK_READY, bindText, type Position } from '../../core/frames/encode.ts';
-import type { Bind, ControlKind, ControlMessages, Frame, Pong, Ready, Refused } from '../../core/frames/messages.ts';
+import type {
+  Bind,
+  ControlMessages,
+  FrameKind,
+  FrameOf,
+  Ready,
+  Refused,
+  SessionControlKind,
+} from '../../core/frames/messages.ts';
 import { validateFrame } from '../../core/frames/validate.ts';
 import { latestTime } from '../../core/runtime.ts';
 import type { LinkView } from '../observed/link-view.ts';
@@ -18,6 +26,11 @@ import * as after from './view.ts';
 
 /** Messages of a log that are handled before others get on. */
 const MESSAGES_AT_ONCE = 64;
+
+/** Handles a frame of this kind for the link. */
+type Handler<K extends FrameKind> = (link: Link, frame: FrameOf<K>, bytes: number) => void;
+
+const ignored = (): void => {};
 
 /**
  * The controller's end of the boundary with one pod: asks for missed frames and shows the runner's messages as a
@@ -367,7 +380,7 @@ export class Link {
     if (counters) counters.logsCut += 1;
   }
 
-  #send<K extends Exclude<ControlKind, 'bind'>>(kind: K, message: ControlMessages[K], binary?: Buffer): number {
+  #send<K extends SessionControlKind>(kind: K, message: ControlMessages[K], binary?: Buffer): number {
     const position = this.#position();
     if (kind !== 'ping') this.#toldAt = this.#options.clock.monotonic();
     const lines = this.#binding.seal(position, kind, message, binary);
@@ -443,49 +456,52 @@ export class Link {
     this.#options.onChange();
   }
 
-  #frame(frame: Frame, bytes: number): void {
+  static readonly #HANDLERS: { readonly [K in FrameKind]: Handler<K> } = {
+    // The decoder shows it as an event of its own.
+    ready: ignored,
+    bound: (link, { message }) => {
+      // A ping asks for the runner's activity: only the runner knows whether it is idle.
+      link.#heartbeat.ping();
+      link.#change(after.bound(link.#view, message));
+    },
+    started: (link, { message }) => {
+      link.#change(after.started(link.#view, message.turn, latestTime(link.#options.clock)));
+      link.#heartbeat.turnStarted();
+    },
+    log: (link, frame, bytes) => link.#keep(frame, bytes),
+    state: (link, frame, bytes) => link.#keep(frame, bytes),
+    artifacts: (link, frame, bytes) => link.#keep(frame, bytes),
+    result: (link, frame, bytes) => link.#keep(frame, bytes),
+    approval: (link, frame, bytes) => link.#keep(frame, bytes),
+    // Older runners print it, too.
+    event: ignored,
+    pong: (link, frame) => link.#pong(frame),
+    // The decoder shows it as an event of its own.
+    dropped: ignored,
+    refused: (link, { message }) => link.#refused(message),
+    bye: (link) => link.#change(after.ended(link.#view)),
+  };
+
+  #frame<K extends FrameKind>(frame: FrameOf<K>, bytes: number): void {
     this.#binding.proven();
     // The refusal of all lines is no answer to any.
-    if (frame.kind !== 'refused' || frame.message.code !== 'StaleEpoch') this.#heartbeat.heard();
-    switch (frame.kind) {
-      case 'bound':
-        // A ping asks for the runner's activity: only the runner knows whether it is idle.
-        this.#heartbeat.ping();
-        this.#change(after.bound(this.#view, frame.message));
-        break;
-      case 'started':
-        this.#change(after.started(this.#view, frame.message.turn, latestTime(this.#options.clock)));
-        this.#heartbeat.turnStarted();
-        break;
-      case 'log':
-      case 'state':
-      case 'artifacts':
-      case 'result':
-      case 'approval':
-        this.#keep(frame, bytes);
-        break;
-      case 'pong':
-        // An old pong does not show the present: above all not whether the runner is suspended, and since when.
-        if (frame.seq <= this.#past) this.#change(after.remembered(this.#view, frame.message));
-        else this.#pong(frame.message);
-        break;
-      case 'refused':
-        this.#refused(frame.message);
-        break;
-      case 'bye':
-        this.#change(after.ended(this.#view));
-        break;
-      default:
-        break;
-    }
+    const isRefusal = frame.kind === 'refused' && (frame.message as Refused).code === 'StaleEpoch';
+    if (!isRefusal) this.#heartbeat.heard();
+    const handle: Handler<K> = Link.#HANDLERS[frame.kind];
+    handle(this, frame, bytes);
     // The message has come; what is kept of it is another matter.
     this.#holder.keep(this.#inbox.bytes);
   }
 
-  #pong(pong: Pong): void {
-    const isOurs = this.#heartbeat.answers(pong.n);
+  #pong({ seq, message }: FrameOf<'pong'>): void {
+    // An old pong does not show the present: above all not whether the runner is suspended, and since when.
+    if (seq <= this.#past) {
+      this.#change(after.remembered(this.#view, message));
+      return;
+    }
+    const isOurs = this.#heartbeat.answers(message.n);
     const now = this.#options.clock.now();
-    this.#view = after.answered(this.#view, pong, { isOurs, changeNumber: this.#changeNumber, now });
+    this.#view = after.answered(this.#view, message, { isOurs, changeNumber: this.#changeNumber, now });
     this.#heartbeat.reported(this.#view.figures);
     this.#options.onChange();
   }

@@ -1,6 +1,7 @@
 /**
  * All messages of the pod boundary, one row each: what follows from a message's kind alone. `since`: the first protocol version
- * that has it. A message that the partner's version does not have is not sent.
+ * that has it. A message that the partner's version does not have is not sent. The compiler demands of each row its fields and a
+ * handler in the program that receives it.
  */
 
 /** Longest proof of an epoch, characters. */
@@ -12,6 +13,8 @@ interface FrameRow {
   kept: boolean;
   /** Last protocol version whose runners send it; absent: this one. */
   until?: number;
+  /** First protocol version whose controllers read its text from its binary part; absent: none does. */
+  packedSince?: number;
 }
 
 /** Frames: from the runner to the controller, on stdout. Their fields are in `schemas.ts`. */
@@ -19,7 +22,7 @@ export const FRAMES = {
   ready: { since: 1, kept: false },
   bound: { since: 1, kept: false },
   started: { since: 1, kept: false },
-  log: { since: 1, kept: true },
+  log: { since: 1, kept: true, packedSince: 3 },
   state: { since: 1, kept: true },
   artifacts: { since: 3, kept: true },
   result: { since: 1, kept: true },
@@ -54,6 +57,7 @@ export const CONTROLS = {
   shutdown: { since: 1 },
 } as const satisfies Record<string, ControlRow>;
 export type ControlKind = keyof typeof CONTROLS;
-
+/** Control lines of a bound runner. */
+export type SessionControlKind = Exclude<ControlKind, 'bind'>;
 /** Reports whether a runner of this protocol version takes the control line. */
 export const takes = (protocol: number, kind: ControlKind): boolean => protocol >= CONTROLS[kind].since;

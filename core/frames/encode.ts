@@ -1,6 +1,6 @@
 /** Encoders of messages: frames up, control lines down. */
 import type { Random } from '../runtime.ts';
-import type { Bind, ControlKind, ControlMessages, Ready } from './messages.ts';
+import type { Bind, ControlMessages, Ready, SessionControlKind } from './messages.ts';
 import { seal } from './seal.ts';
 import { type Address, CLOSE, controlHeader, cut, END, frameHeader, packMessage, START } from './wire.ts';
 
@@ -50,7 +50,7 @@ export interface Position {
  * Generates the lines of one control message, each with its line feed, as the caller asks for them. They must be
  * written one after the other: a line of another message in between makes the receiver discard the lines before it.
  */
-export function* controlText<K extends Exclude<ControlKind, 'bind'>>(
+export function* controlText<K extends SessionControlKind>(
   channel: Channel,
   position: Position,
   kind: K,

@@ -8,7 +8,7 @@ import type { Heuristics } from '../text/hidden.ts';
 import type { ControlKind, FrameKind } from './catalogue.ts';
 import type { FrameMessages } from './schemas.ts';
 
-export type { ControlKind, FrameKind } from './catalogue.ts';
+export type { ControlKind, FrameKind, SessionControlKind } from './catalogue.ts';
 export type { FrameMessages, Question, TurnError, Usage } from './schemas.ts';
 
 /**
@@ -18,8 +18,6 @@ export type { FrameMessages, Question, TurnError, Usage } from './schemas.ts';
 export const PROTOCOL_VERSION = 3;
 /** Reports whether peers that speak these versions understand each other. */
 export const understand = (one: number, other: number): boolean => Math.abs(one - other) <= 1;
-/** First protocol version whose controllers read the text of a `log` from its binary part. */
-export const PACKED_LOG_PROTOCOL = 3;
 
 /** Limit of a plain message. The sender refuses a larger one and the receiver drops it. */
 export const MAX_MESSAGE_BYTES = 65 * 1024 * 1024;
@@ -226,7 +224,7 @@ export interface CancelTurn {
 }
 
 /** Fields of each control line of the catalogue. */
-export interface ControlMessages extends Record<ControlKind, object> {
+export interface ControlMessages {
   bind: Bind;
   restore: Restore;
   files: AgentFiles;
@@ -245,7 +243,7 @@ export interface ControlMessages extends Record<ControlKind, object> {
 }
 
 export type Control = { [K in ControlKind]: ControlOf<K> }[ControlKind];
-interface ControlOf<K extends ControlKind> {
+export interface ControlOf<K extends ControlKind> {
   /** Epoch of the leadership that sent the message, and its proof of that. */
   epoch: number;
   proof?: string;

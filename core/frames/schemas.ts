@@ -78,8 +78,8 @@ const started = z.object({
 });
 
 /**
- * Readable text of a turn after redaction. Sent before the turn's result. A controller of `PACKED_LOG_PROTOCOL` or later
- * gets the text in the binary part, compressed: core/frames/log-text.ts.
+ * Readable text of a turn after redaction. Sent before the turn's result. A controller of the protocol `packedSince` or
+ * later gets the text in the binary part, compressed: core/frames/log-text.ts.
  */
 const log = z.object({
   ...turn,

@@ -13,12 +13,12 @@ import { ASK_READY, bindText, controlText } from '../../core/frames/encode.ts';
 import type {
   AgentSpec,
   Bind,
-  ControlKind,
   ControlMessages,
   FrameKind,
   FrameOf,
   Ready,
   Restore,
+  SessionControlKind,
 } from '../../core/frames/messages.ts';
 import { PROTOCOL_VERSION } from '../../core/frames/messages.ts';
 import { frameKeys, openState, sealState, stateKey } from '../../core/frames/seal.ts';
@@ -175,7 +175,7 @@ export class RunnerHarness {
   }
 
   /** Returns the lines of a control message and counts it as one. */
-  lines<K extends Exclude<ControlKind, 'bind'>>(kind: K, message: ControlMessages[K], binary?: Buffer): string {
+  lines<K extends SessionControlKind>(kind: K, message: ControlMessages[K], binary?: Buffer): string {
     const { incarnation, keys } = this.message();
     const key = Buffer.from(keys.down, 'base64');
     const channel = { session: this.session.uid, incarnation, boot: this.#boot, key, random: systemRandom };
@@ -183,7 +183,7 @@ export class RunnerHarness {
   }
 
   /** Sends a control message and returns its `n`. */
-  send<K extends Exclude<ControlKind, 'bind'>>(kind: K, message: ControlMessages[K], binary?: Buffer): number {
+  send<K extends SessionControlKind>(kind: K, message: ControlMessages[K], binary?: Buffer): number {
     this.write(this.lines(kind, message, binary));
     return this.#n;
   }

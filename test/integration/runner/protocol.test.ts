@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'vitest';
+import { FRAMES } from '../../../core/frames/catalogue.ts';
 import { ASK_READY } from '../../../core/frames/encode.ts';
-import { PACKED_LOG_PROTOCOL, PROTOCOL_VERSION } from '../../../core/frames/messages.ts';
+import { PROTOCOL_VERSION } from '../../../core/frames/messages.ts';
 import { eventually } from '../../support/eventually.ts';
 import { hasKeeper, RunnerHarness } from '../../support/runner-harness.ts';
 
@@ -32,7 +33,7 @@ describe('the text of a turn', () => {
     const packed = await logged(PROTOCOL_VERSION);
     assert.ok(packed.message.text.startsWith(text) && packed.binary.length > 0);
     assert.ok(packed.bytes < text.length / 2, `${packed.bytes} bytes of frames for ${text.length} of text`);
-    const plain = await logged(PACKED_LOG_PROTOCOL - 1);
+    const plain = await logged(FRAMES.log.packedSince - 1);
     assert.deepEqual([plain.message.text, plain.binary.length], [packed.message.text, 0]);
     assert.ok(plain.bytes > text.length);
   });

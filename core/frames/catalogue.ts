@@ -1,7 +1,7 @@
 /**
  * All messages of the pod boundary, one row each: what follows from a message's kind alone. `since`: the first protocol version
- * that has it. A message that the partner's version does not have is not sent. The compiler demands of each row its fields and a
- * handler in the program that receives it.
+ * that has it. A message that the partner's version does not have is not sent. The compiler demands of each row its fields, a
+ * handler in the program that receives it and, for a control line that older runners do not have, who needs it.
  */
 
 /** Longest proof of an epoch, characters. */
@@ -59,5 +59,10 @@ export const CONTROLS = {
 export type ControlKind = keyof typeof CONTROLS;
 /** Control lines of a bound runner. */
 export type SessionControlKind = Exclude<ControlKind, 'bind'>;
+/** Control lines that some runners do not have. */
+export type LaterControlKind = {
+  [K in ControlKind]: (typeof CONTROLS)[K]['since'] extends 1 ? never : K;
+}[ControlKind];
+
 /** Reports whether a runner of this protocol version takes the control line. */
 export const takes = (protocol: number, kind: ControlKind): boolean => protocol >= CONTROLS[kind].since;

@@ -9,7 +9,7 @@ export const agentFilesBugs: readonly Bug[] = [
     focus: { files: true },
     edits: [
       {
-        file: 'controller/act/bind.ts',
+        file: 'controller/act/bind-contents.ts',
         find: '  if (filesDigest(configMap) === recorded) return undefined;',
         replace: '  if (filesDigest(configMap) !== undefined) return undefined;',
       },

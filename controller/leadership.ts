@@ -127,7 +127,7 @@ export class Leading {
       clock,
       maxRunning: options.maxRunning,
       epoch: options.epoch,
-      suspendAgainAt: (key) => this.#reconciler.suspendAgainAt(key),
+      suspendAgainAt: (key) => this.#reconciler.memories.suspendAgainAt(key),
       onChange: (key) => this.#sessions.changed(key),
       onPoolPod: (pod) => this.#pools.podChanged(pod),
       onVacancy: () => this.#pools.changedAll(),
@@ -225,7 +225,8 @@ export class Leading {
       meter: options.meter,
     });
     // A pod's end is remembered, and the counts are right, before the first reconcile that this brings.
-    const parts = [this.#reconciler, this.#links, this.#ledger, this.#sessions, this.#garbage, this.#networkPolicies];
+    const { memories } = this.#reconciler;
+    const parts = [memories, this.#links, this.#ledger, this.#sessions, this.#garbage, this.#networkPolicies];
     for (const { watches } of [...parts, this.#environments, this.#pools]) {
       caches.watch(watches, this.#closing.signal);
     }
@@ -317,7 +318,7 @@ export class Leading {
 
   #logCommit(turn: StoredTurn): void {
     const { caches, identity, epoch, log } = this.#options;
-    const committed = (key: string) => this.#reconciler.committed(key);
+    const committed = (key: string) => this.#reconciler.memories.committed(key);
     logCommit({ caches, links: this.#links, leader: { identity, epoch }, log, committed }, turn);
   }
 

@@ -1,34 +1,21 @@
-import { isDeepStrictEqual } from 'node:util';
-import { parseExact } from '../core/json.ts';
-import type { StoredPod } from '../core/kube/builtin.ts';
 import { refOf } from '../core/kube/cache.ts';
 import { isConflict, isNotFound } from '../core/kube/errors.ts';
-import { sessions, turns as turnKind } from '../core/resources/kinds.ts';
-import { LABEL_SESSION_UID } from '../core/resources/names.ts';
-import type { StateRef } from '../core/resources/schema.ts';
-import type { SessionStatus } from '../core/resources/session.ts';
+import { sessions } from '../core/resources/kinds.ts';
 import { isTerminal } from '../core/resources/turn-phases.ts';
 import type { Effects, ReconcileContext } from './act/context.ts';
+import { endBrokenTurn } from './act/end-broken-turn.ts';
 import { perform } from './act/perform.ts';
-import { writingSession } from './act/too-large.ts';
-import { unreadableTurn } from './caches/slim.ts';
-import type { Watches } from './caches/watches.ts';
+import { readTurns } from './act/read-turns.ts';
+import { writeSession } from './act/write-session.ts';
 import type { Action } from './decide/actions.ts';
-import { culprit, currentTurn, failedAgain, isProgrammingError } from './decide/broken.ts';
+import { isProgrammingError } from './decide/broken.ts';
 import { type Decision, decide } from './decide/decide.ts';
-import { awaitsOnlyTurn } from './decide/missing-turn.ts';
-import { writeWaitMs } from './decide/write-wait.ts';
 import { assess, observe } from './observe.ts';
 import { boundPod } from './observed/bound-pod.ts';
-import { emptyMemory, learn, withDeleted } from './observed/memory.ts';
-import { ownTurns } from './observed/own-turns.ts';
-import { sessionNameOf } from './observed/session-pods.ts';
+import { learn, withDeleted } from './observed/memory.ts';
 import type { CachedSession, CachedTurn, Installation, SessionMemory, World } from './observed/world.ts';
 import { reconcileOrphans } from './orphans.ts';
-import { changedAt } from './status/conditions.ts';
-import { noteworthy } from './status/events.ts';
-import { withPhaseSince } from './status/reason.ts';
-import { ended, internalError } from './status/turn-status.ts';
+import { SessionMemories } from './session-memories.ts';
 
 /** Actions that find out facts which the next reconcile decides upon. */
 const LEARNING: ReadonlySet<Action['do']> = new Set([
@@ -90,7 +77,7 @@ export interface ReconcilerOptions {
 /** Brings one session closer to its spec: observe, learn, assess, decide, commit capacity, act, write status, requeue. */
 export class Reconciler {
   readonly #options: ReconcilerOptions;
-  readonly #memories = new Map<string, { uid: string; memory: SessionMemory }>();
+  readonly memories = new SessionMemories();
 
   constructor(options: ReconcilerOptions) {
     this.#options = options;
@@ -101,22 +88,26 @@ export class Reconciler {
     const { effects } = this.#options;
     const { namespace, name } = refOf(key);
     const session = effects.caches.session(namespace, name);
-    const known = this.#memories.get(key);
-    if (known && known.uid !== session?.metadata.uid) this.#forget(key, known.uid);
+    const former = this.memories.forgetFormer(key, session?.metadata.uid);
+    if (former !== undefined) {
+      effects.links.closeOthers(former);
+      effects.ledger.leave(key);
+    }
     if (!session) {
       effects.ledger.leave(key);
       effects.ledger.groups.leave(key);
       await this.#checkServerClock(namespace, name, signal);
       return reconcileOrphans(effects, namespace, name, signal);
     }
-    const attempt: Attempt = { effects, key, session, memory: this.#memory(key, session), signal };
+    const memory = this.memories.of(key, session, () => effects.leader.isReady());
+    const attempt: Attempt = { effects, key, session, memory, signal };
     let requeueMs: number | undefined;
     try {
       requeueMs = await this.#attempt(attempt);
       learn(attempt.memory, { fact: 'Succeeded' });
       return requeueMs;
     } catch (error) {
-      if (isProgrammingError(error) && !signal.aborted) await this.#endBroken(attempt, error);
+      if (isProgrammingError(error) && !signal.aborted) await endBrokenTurn(attempt, error);
       throw error;
     } finally {
       const { stoppedBy, actions } = attempt.decision ?? {};
@@ -132,7 +123,7 @@ export class Reconciler {
     const { namespace, name } = session.metadata;
     try {
       await this.#checkServerClock(namespace, name, signal);
-      await this.#readTurns(attempt);
+      await readTurns(effects, session, memory, signal);
     } catch (error) {
       // A session that fails holds up no other until it is tried again.
       effects.ledger.leave(key);
@@ -154,57 +145,6 @@ export class Reconciler {
   }
 
   /**
-   * Ends a turn whose reconcile fails again and again by a programming error, because it would block the session for ever.
-   * The next decision gets only the fields of that turn that its end needs. If that decision fails too, the end is written
-   * here.
-   */
-  async #endBroken({ key, session, memory, signal, world, turn: acted }: Attempt, error: Error): Promise<void> {
-    const { effects } = this.#options;
-    const { statuses, caches, clock, log } = effects;
-    const { failing, isEnough } = failedAgain(memory.failing, clock.monotonic());
-    learn(memory, { fact: 'Failed', failing: isEnough ? undefined : failing });
-    if (!isEnough) return;
-    const { namespace, name } = session.metadata;
-    const turns = caches.turnsNaming(namespace, name);
-    const turn = acted ?? (world && culprit(world, decide)) ?? currentTurn(turns);
-    if (!turn) return;
-    const { uid } = turn.metadata;
-    const why = error.message;
-    log.error(
-      { session: key, turn: turn.metadata.name, err: error },
-      'turn ended because its reconcile fails repeatedly',
-    );
-    const isSecond = memory.broken.has(uid);
-    learn(memory, { fact: 'TurnBroken', turn: uid, why });
-    if (!isSecond) return;
-    const status = ended(unreadableTurn(turn, why), internalError(why), clock.now());
-    await statuses.write(turnKind, turn.metadata, status, signal);
-    const message = `Turn ${turn.metadata.name}: ${status.error?.message}`;
-    effects.notify(session, { type: 'Warning', reason: 'InternalError', message });
-  }
-
-  /**
-   * Reads the session's turns before the first index is given, before the first ended turn is counted, before a runner is
-   * bound and before the only turn is missed: an earlier leader may have ended turns that the watch has yet to tell of and
-   * that the list of live turns leaves out. An index needs the last index, a count all turns before, a binding the last
-   * state.
-   */
-  async #readTurns({ effects: { caches, leader }, session, memory, signal }: Attempt): Promise<void> {
-    if (memory.knowsTurns || !leader.isReady()) return;
-    const { namespace, name } = session.metadata;
-    const isNew = ({ status }: CachedTurn) => status.index === undefined && !isTerminal(status.phase);
-    const naming = caches.turnsNaming(namespace, name);
-    const isWanted =
-      naming.some(isNew) ||
-      ownTurns(session, naming).uncounted.length > 0 ||
-      awaitsOnlyTurn(session) ||
-      this.#mayBind(session);
-    if (!isWanted) return;
-    await caches.refreshTurns(namespace, name, signal);
-    learn(memory, { fact: 'TurnsRead' });
-  }
-
-  /**
    * Asks for the time where the machine may have slept: any answer has it. A status written by a time that is behind would
    * be taken for an old one as soon as the right time is known.
    */
@@ -214,13 +154,6 @@ export class Reconciler {
     await api.get(sessions, { namespace, name }, { signal }).catch((error: unknown) => {
       if (!isNotFound(error)) throw error;
     });
-  }
-
-  /** A runner of the session waits to be bound. */
-  #mayBind({ metadata: { uid }, status }: CachedSession): boolean {
-    const { caches, links } = this.#options.effects;
-    const pod = caches.podsOf(uid).find(({ metadata }) => metadata.name === status?.podName);
-    return links.get(pod?.metadata.uid)?.view.phase === 'Unbound';
   }
 
   /** Joins or leaves the queue and the group in the step in which the decision was made: no other session came between. */
@@ -292,7 +225,8 @@ export class Reconciler {
     }
     if (isTimeWrong()) return { kind: 'DecideAgain' };
     try {
-      const writeInMs = await this.#write(attempt, decision.status, this.#hasLive(attempt, world));
+      const write = { status: decision.status, hasLive: this.#hasLive(attempt, world), closing: this.#options.closing };
+      const writeInMs = await writeSession(context, write);
       return { kind: 'Done', writeInMs };
     } catch (error) {
       if (isNotFound(error)) return { kind: 'EventFollows' };
@@ -320,8 +254,9 @@ export class Reconciler {
     if (actions.some((action) => action.do === 'OwnIncarnation' || action.do === 'WriteTurn')) return;
     try {
       const shown = actions.find((action) => action.do === 'ShowWait');
-      if (shown) await perform(shown, { effects, key, world: now, memory, signal });
-      await this.#write(attempt, status, false);
+      const context = { effects, key, world: now, memory, signal };
+      if (shown) await perform(shown, context);
+      await writeSession(context, { status, hasLive: false, closing: this.#options.closing });
     } catch {
       // The next reconcile shows it.
     }
@@ -340,86 +275,5 @@ export class Reconciler {
     const now = effects.clock.now();
     const at = Math.min(wakeAt, now + writeInMs, memory.firstTurnProblem ? now + NAME_TAKEN_MS : Infinity);
     return Number.isFinite(at) ? Math.max(1, at - now) : undefined;
-  }
-
-  /**
-   * The one status write of a reconcile, if anything changed. Activity alone is written with whatever comes next. Resolves
-   * with the milliseconds after which a status that was not written has to be; undefined: it was, or says nothing new.
-   */
-  async #write(
-    { effects, key, session, memory, signal, world }: Attempt,
-    status: SessionStatus,
-    hasLive: boolean,
-  ): Promise<number | undefined> {
-    const before = session.status ?? {};
-    const compared = hasLive && before.phase ? { ...status, lastActiveAt: before.lastActiveAt } : status;
-    // The API server stores no fields that are undefined.
-    const plain = parseExact(JSON.stringify(compared)) as SessionStatus;
-    const stored = parseExact(JSON.stringify(before)) as SessionStatus;
-    if (isDeepStrictEqual(plain, stored)) return undefined;
-    const { statuses, caches, links, log, clock, notify } = effects;
-    const { namespace, name } = session.metadata;
-    const { bindSentAt } = links.get(world?.link?.podUID)?.view ?? {};
-    const waitMs = writeWaitMs({
-      before: stored,
-      next: plain,
-      turns: world?.turns ?? [],
-      present: new Set(caches.turnsNaming(namespace, name).map(({ metadata }) => metadata.uid)),
-      gaveAt: memory.gaveAt,
-      countedAt: memory.countedAt,
-      monotonic: clock.monotonic(),
-      boundMsAgo: bindSentAt === undefined ? undefined : clock.now() - bindSentAt,
-    });
-    if (waitMs > 0) return waitMs;
-    this.#options.closing.throwIfAborted();
-    const conditions = changedAt(status.conditions ?? [], before.conditions, clock.now());
-    const next = withPhaseSince({ ...status, conditions }, before, clock.now());
-    await writingSession(effects, session, () => statuses.write(sessions, session.metadata, next, signal));
-    if (status.phase !== before.phase)
-      log.info({ session: key, phase: status.phase, was: before.phase }, 'session phase');
-    if (!isDeepStrictEqual(before.queue, plain.queue)) learn(memory, { fact: 'QueueWritten', at: clock.now() });
-    if (!isDeepStrictEqual(stored.lastTurn, plain.lastTurn))
-      learn(memory, { fact: 'TurnsCounted', at: clock.monotonic() });
-    for (const event of noteworthy(before, status)) notify(session, event);
-    return undefined;
-  }
-
-  #memory(key: string, { metadata, status }: CachedSession): SessionMemory {
-    let entry = this.#memories.get(key);
-    if (!entry) {
-      // A session without a status has no turn with an index, and no earlier leader can give one any more.
-      const knowsTurns = status?.phase === undefined && this.#options.effects.leader.isReady();
-      entry = { uid: metadata.uid, memory: emptyMemory(knowsTurns) };
-      this.#memories.set(key, entry);
-    }
-    return entry.memory;
-  }
-
-  get watches(): Watches {
-    return { pod: (pod, gone) => gone && this.#podGone(pod) };
-  }
-
-  /** Remembers how the pod of a session was last seen: a kubelet may report its end and remove it between two reconciles. */
-  #podGone(pod: StoredPod): void {
-    const { namespace, labels } = pod.metadata;
-    const known = this.#memories.get(`${namespace}/${sessionNameOf(pod)}`);
-    if (known && known.uid === labels?.[LABEL_SESSION_UID]) learn(known.memory, { fact: 'PodGone', pod });
-  }
-
-  /** The session is gone, or another has its name. */
-  #forget(key: string, uid: string): void {
-    this.#memories.delete(key);
-    this.#options.effects.links.closeOthers(uid);
-    this.#options.effects.ledger.leave(key);
-  }
-
-  /** Last state of the session that this leader has committed; undefined: none. */
-  committed(key: string): StateRef | undefined {
-    return this.#memories.get(key)?.memory.committed;
-  }
-
-  /** Time from which a failed suspension of the session may be retried, milliseconds since the epoch. */
-  suspendAgainAt(key: string): number | undefined {
-    return this.#memories.get(key)?.memory.incarnation.suspensionFailed?.againAt;
   }
 }

@@ -176,8 +176,8 @@ import { sessionPod } from '../pod/pod.ts';`,
       { file: 'controller/capacity/admission-gate.ts', find: '        await caches.refresh(signal);\n', replace: '' },
       // The leader also reads a session's turns before it gives the first index or binds the runner.
       {
-        file: 'controller/reconcile.ts',
-        find: '    await caches.refreshTurns(namespace, name, signal);\n',
+        file: 'controller/act/read-turns.ts',
+        find: '  await caches.refreshTurns(namespace, name, signal);\n',
         replace: '',
       },
     ],

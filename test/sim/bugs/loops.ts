@@ -22,12 +22,12 @@ export const loopBugs: readonly Bug[] = [
     within: 60,
     edits: [
       {
-        file: 'controller/reconcile.ts',
+        file: 'controller/act/write-session.ts',
         find: 'if (isDeepStrictEqual(plain, stored)) return undefined;',
         replace: "if (isDeepStrictEqual(plain, stored) && plain.phase !== 'Ready') return undefined;",
       },
       {
-        file: 'controller/reconcile.ts',
+        file: 'controller/act/write-session.ts',
         find: 'if (waitMs > 0) return waitMs;',
         replace: 'if (waitMs > 0 && waitMs < Infinity) return waitMs;',
       },

@@ -50,6 +50,11 @@ export function isParked({ turns, world }: Observed): boolean {
   return next?.status.phase === 'AwaitingApproval' && !isDecided(world, next);
 }
 
+/** The turn that waits for a decision, whether there is one by now or not. */
+export function waitingTurn({ live }: OwnTurns): CachedTurn | undefined {
+  return live.find(({ status }) => status.phase === 'AwaitingApproval');
+}
+
 /** The turn awaiting approval whose process is alive in the present pod. */
 export function waitingProcess({ turns, world: { pod } }: Observed): CachedTurn | undefined {
   return turns.live.find(

@@ -1,5 +1,5 @@
 import { defined } from '../../core/defined.ts';
-import type { Reason } from '../../core/resources/reasons.ts';
+import { type Reason, reasons } from '../../core/resources/reasons.ts';
 import type { Protection } from '../../core/resources/sandbox.ts';
 import type { Condition } from '../../core/resources/schema.ts';
 
@@ -19,6 +19,15 @@ export interface ConditionValue {
   status: 'True' | 'False' | 'Unknown';
   reason: Reason;
   message: string;
+}
+
+/** A value of a condition. `message`: that of the reason, unless there is more to say. */
+export function conditionValue(
+  status: ConditionValue['status'],
+  reason: Reason,
+  message: string = reasons[reason],
+): ConditionValue {
+  return { status, reason, message };
 }
 
 /**

@@ -1,9 +1,9 @@
-import { type Reason, reasons } from '../../core/resources/reasons.ts';
-import { PROTECTIONS, type Protection } from '../../core/resources/sandbox.ts';
+import type { Reason } from '../../core/resources/reasons.ts';
+import type { Protection } from '../../core/resources/sandbox.ts';
 import type { SessionStatus } from '../../core/resources/session.ts';
 import type { LinkView } from '../observed/link-view.ts';
 import type { World } from '../observed/world.ts';
-import type { ConditionValue } from './conditions.ts';
+import { type ConditionValue, conditionValue } from './conditions.ts';
 
 /**
  * Protections of a session against its own agent, as its runner reports them: one condition each. A class may require
@@ -37,21 +37,19 @@ export function hasProtection(
   return written === 'True' ? true : written === 'False' ? false : undefined;
 }
 
-/** The conditions that change, after a report or the end of a pod. */
-export function protectionConditions(
+/** The condition of a protection; undefined: it stays as it is, because there is neither a new report nor the end of the pod. */
+export function protection(
+  type: Protection,
   { link, session, installation }: World,
   next: SessionStatus,
-): [Protection, ConditionValue][] {
+): ConditionValue | undefined {
   if (!next.podName) {
-    const was = PROTECTIONS.filter((type) => session.status?.conditions?.some((condition) => condition.type === type));
-    return was.map((type) => [type, { status: 'Unknown', reason: 'NotBound', message: reasons.NotBound }]);
+    const was = session.status?.conditions?.some((condition) => condition.type === type);
+    return was ? conditionValue('Unknown', 'NotBound') : undefined;
   }
   const reported = report(link);
-  if (!reported) return [];
-  return PROTECTIONS.map((type) => {
-    if (reported[type]) return [type, { status: 'True', reason: type, message: reasons[type] }];
-    // Nothing is isolated there, which is no surprise and no fault of an image.
-    const reason = installation.imagesArePrograms ? 'EmbeddedCluster' : LACKS[type];
-    return [type, { status: 'False', reason, message: reasons[reason] }];
-  });
+  if (!reported) return undefined;
+  if (reported[type]) return conditionValue('True', type);
+  // Nothing is isolated there, which is no surprise and no fault of an image.
+  return conditionValue('False', installation.imagesArePrograms ? 'EmbeddedCluster' : LACKS[type]);
 }

@@ -1,8 +1,8 @@
 import { isParked } from '../../observed/approvals.ts';
 import { keepsState } from '../../settings/persistence.ts';
 import type { SuspensionReason } from '../actions.ts';
+import { stateIsWritten } from '../committed-state.ts';
 import { type Policy, wake } from '../draft.ts';
-import { stateIsWritten } from '../session-status.ts';
 import { isFinished, replacesPod, suspensionReason } from '../suspend-reason.ts';
 import { type SuspensionStep, suspensionStep } from '../suspension-step.ts';
 import { knownPodUID } from './pod.ts';

@@ -12,7 +12,7 @@ export const worldBugs: readonly Bug[] = [
     },
     edits: [
       {
-        file: 'controller/decide/session-status.ts',
+        file: 'controller/decide/committed-state.ts',
         find: 'return highestState([world.session.status?.state, world.memory.committed, ...states]);',
         replace: 'return highestState([world.memory.committed, ...states]) ?? world.session.status?.state;',
       },

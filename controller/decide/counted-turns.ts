@@ -1,0 +1,39 @@
+import { defined } from '../../core/defined.ts';
+import type { SessionStatus } from '../../core/resources/session.ts';
+import type { CachedTurn } from '../observed/world.ts';
+import type { Draft } from './draft.ts';
+
+/**
+ * Counts ended turns up to the first gap that may still fill: lastTurn.index says which ones are in. An earlier leader may
+ * have ended a turn that is not in the cache yet, so nothing is counted before all turns were read.
+ */
+export function counted(draft: Draft): Pick<SessionStatus, 'turns' | 'lastTurn'> {
+  const { session, memory } = draft.world;
+  if (!memory.knowsTurns) return {};
+  const totals = { total: 0, succeeded: 0, failed: 0, ...session.status?.turns };
+  let last = session.status?.lastTurn;
+  const firstLive = Math.min(...draft.turns.live.map((turn) => turn.status.index ?? Number.MAX_SAFE_INTEGER));
+  for (const turn of draft.turns.uncounted) {
+    const index = turn.status.index ?? 0;
+    if (index > firstLive) break;
+    totals.total++;
+    if (turn.status.phase === 'Succeeded') totals.succeeded++;
+    if (turn.status.phase === 'Failed' || turn.status.phase === 'TimedOut') totals.failed++;
+    last = asLast(turn);
+  }
+  return { turns: totals, ...(last ? { lastTurn: last } : {}) };
+}
+
+/** An ended turn as the session's status shows it. */
+export function asLast({ metadata: { name }, status }: CachedTurn): NonNullable<SessionStatus['lastTurn']> {
+  const { index = 0, phase = 'Failed', conditions, output } = status;
+  // The cache drops the error of an ended turn, whose code is the condition's reason too.
+  const code = conditions?.find(({ type }) => type === 'Finished')?.reason;
+  return {
+    name,
+    index,
+    phase,
+    ...(code === undefined || phase === 'Succeeded' ? {} : { code }),
+    ...defined({ output }),
+  };
+}

@@ -1,4 +1,8 @@
 /** What a client asks of a running session, and the answers, as JSON in frames. */
+import { RUNNER_DIRECTORY } from '../resources/names.ts';
+
+/** Path of the helper in a session's container, which is started without arguments. */
+export const HELPER_PATH = `${RUNNER_DIRECTORY}/bin/berth-enter`;
 
 /** Directories of a session that have a name for those outside. */
 export const ROOTS = ['work', 'workspace', 'state', 'output', 'agent'] as const;

@@ -25,10 +25,10 @@ export async function main(args: string[]): Promise<number> {
     return exitCode;
   } catch (error) {
     if (error instanceof CommanderError) return error.exitCode === 0 ? EXIT.ok : EXIT.refused;
-    const told = describeError(error, cli);
+    const described = describeError(error, cli);
     // The message is not needed after the user's own Ctrl-C; that of a lost stdout is written at the process's end.
-    if (!(error instanceof Interrupted || error instanceof OutputLost)) cli.say(`${cli.name}: ${told.message}`);
-    return told.exitCode;
+    if (!(error instanceof Interrupted || error instanceof OutputLost)) cli.say(`${cli.name}: ${described.message}`);
+    return described.exitCode;
   }
 }
 

@@ -29,7 +29,7 @@ const coloured = process.stdout.isTTY && !process.env.NO_COLOR;
 const dim = (words: string) => (coloured ? `\x1b[2m${words}\x1b[0m` : words);
 const bold = (words: string) => (coloured ? `\x1b[1m${words}\x1b[0m` : words);
 
-function tell(sentence: string): void {
+function say(sentence: string): void {
   console.log(`\n${dim(`${((performance.now() - began) / 1000).toFixed(1).padStart(5)} s`)}  ${sentence}`);
 }
 
@@ -93,7 +93,7 @@ function lives(pid: number): boolean {
 }
 
 async function demo(): Promise<void> {
-  tell('An embedded cluster: the Kubernetes API, Berth’s controller and HTTP API; pods are processes of this machine.');
+  say('An embedded cluster: the Kubernetes API, Berth’s controller and HTTP API; pods are processes of this machine.');
   await berth('local up --detach');
   const api = new KubeClient({
     connection: await loadConnection({ path: join(home, 'kubeconfig') }),
@@ -103,18 +103,18 @@ async function demo(): Promise<void> {
     userAgent: 'berth-demo',
   });
   try {
-    tell('A session: any program that reads a request and prints its answer between two markers.');
+    say('A session: any program that reads a request and prints its answer between two markers.');
     await berth('create notes -- node notes.mjs', ['create', 'notes', '--', process.execPath, 'notes.mjs']);
 
-    tell('A turn goes in; the agent’s answer comes out.');
+    say('A turn goes in; the agent’s answer comes out.');
     assert.deepEqual(JSON.parse(await turn('buy milk')), { notes: ['buy milk'] });
 
-    tell('What it printed around its answer did not get in the way; it is the turn’s log.');
+    say('What it printed around its answer did not get in the way; it is the turn’s log.');
     assert.match(await berth('logs notes'), /noise: turn 1, incarnation 1\n.*noise: bye/s);
     await overview();
 
     const first = await podProcess(api);
-    tell(`The session’s pod is process ${first}. Suspended, it is gone; the session’s state is stored.`);
+    say(`The session’s pod is process ${first}. Suspended, it is gone; the session’s state is stored.`);
     await berth('suspend notes');
     assert.ok(!lives(first), `process ${first} is still there`);
     const { status } = await api.get(sessions, { namespace: 'default', name: 'notes' });
@@ -122,7 +122,7 @@ async function demo(): Promise<void> {
     note(`process ${first} is gone; ${status.state.bytes} bytes of state are stored`);
     await overview();
 
-    tell('The next turn wakes it: another process, and it remembers.');
+    say('The next turn wakes it: another process, and it remembers.');
     assert.deepEqual(JSON.parse(await turn('call Ann')), { notes: ['buy milk', 'call Ann'] });
     const second = await podProcess(api);
     assert.notEqual(second, first);
@@ -149,4 +149,4 @@ try {
     console.error(`The cluster could not be stopped; what it left is in ${home}:\n${stderr}`);
   } else rmSync(home, { recursive: true, force: true });
 }
-if (!process.exitCode) tell('Stopped, and everything is removed. Next: README.md, “Your own agent”.');
+if (!process.exitCode) say('Stopped, and everything is removed. Next: README.md, “Your own agent”.');

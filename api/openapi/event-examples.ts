@@ -1,10 +1,10 @@
-import type { EventType, Told } from '../../core/follow/events.ts';
+import type { EventType, StreamEvent } from '../../core/follow/events.ts';
 
 /** An example of each type of event, with its id in the stream of its session. */
-export const eventExamples: { [T in EventType]: { id: string; told: Extract<Told, { type: T }> } } = {
+export const eventExamples: { [T in EventType]: { id: string; event: Extract<StreamEvent, { type: T }> } } = {
   session: {
     id: '1204.1190.1.0.7f0c6f4e',
-    told: {
+    event: {
       type: 'session',
       data: {
         session: 'notes',
@@ -19,7 +19,7 @@ export const eventExamples: { [T in EventType]: { id: string; told: Extract<Told
   },
   turn: {
     id: '1204.1207.1.0.7f0c6f4e',
-    told: {
+    event: {
       type: 'turn',
       data: {
         session: 'notes',
@@ -38,7 +38,7 @@ export const eventExamples: { [T in EventType]: { id: string; told: Extract<Told
   },
   approval: {
     id: '1204.1211.1.2.7f0c6f4e',
-    told: {
+    event: {
       type: 'approval',
       data: {
         session: 'notes',
@@ -52,7 +52,7 @@ export const eventExamples: { [T in EventType]: { id: string; told: Extract<Told
   },
   usage: {
     id: '1204.1214.1.2.7f0c6f4e',
-    told: {
+    event: {
       type: 'usage',
       data: {
         session: 'notes',
@@ -63,7 +63,7 @@ export const eventExamples: { [T in EventType]: { id: string; told: Extract<Told
   },
   artifacts: {
     id: '1204.1206.1.0.7f0c6f4e',
-    told: {
+    event: {
       type: 'artifacts',
       data: {
         session: 'notes',
@@ -81,7 +81,7 @@ export const eventExamples: { [T in EventType]: { id: string; told: Extract<Told
   },
   agent: {
     id: '1204.1214.1.3.7f0c6f4e.1767268805127000000.4',
-    told: {
+    event: {
       type: 'agent',
       data: {
         session: 'notes',
@@ -93,11 +93,14 @@ export const eventExamples: { [T in EventType]: { id: string; told: Extract<Told
   },
   log: {
     id: '1204.1214.1.3.7f0c6f4e.1767268806004000000.1',
-    told: { type: 'log', data: { session: 'notes', text: 'reading 12 files' } },
+    event: { type: 'log', data: { session: 'notes', text: 'reading 12 files' } },
   },
-  dropped: { id: '1204.1214.1.9.7f0c6f4e', told: { type: 'dropped', data: { session: 'notes', events: 6 } } },
+  dropped: { id: '1204.1214.1.9.7f0c6f4e', event: { type: 'dropped', data: { session: 'notes', events: 6 } } },
   deleted: {
     id: '1204.1219.1.9.7f0c6f4e',
-    told: { type: 'deleted', data: { session: 'notes', turn: 'notes-1', uid: 'c0a4b1de-2b59-4c5c-8d0f-5a3e2f7f9d20' } },
+    event: {
+      type: 'deleted',
+      data: { session: 'notes', turn: 'notes-1', uid: 'c0a4b1de-2b59-4c5c-8d0f-5a3e2f7f9d20' },
+    },
   },
 };

@@ -127,9 +127,9 @@ function content(status: string, schema: Route['responses'][number]['schema']): 
 
 function eventStream(name: EventStream): Json {
   const examples = EVENTS[name].map((type) => {
-    const { id, told } = eventExamples[type];
+    const { id, event } = eventExamples[type];
     const ofStream = name === 'SessionEvents' ? id : id.split('.').slice(0, 2).join('.');
-    return [type, { summary: eventData[type].description, value: formatEvent({ id: ofStream, told }) }];
+    return [type, { summary: eventData[type].description, value: formatEvent({ id: ofStream, event }) }];
   });
   const types = EVENTS[name].map((type) => `${type}: ${schemaName(type)}`).join(', ');
   const description = `Server-sent events. The schema of the data by the event’s type: ${types}.`;

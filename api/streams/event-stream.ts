@@ -31,6 +31,6 @@ export async function* asEventStream(
   }
 }
 
-export function formatEvent({ id, told }: Placed): string {
-  return `id: ${id}\nevent: ${told.type}\ndata: ${JSON.stringify(told.data)}\n\n`;
+export function formatEvent({ id, event }: Placed): string {
+  return `id: ${id}\nevent: ${event.type}\ndata: ${JSON.stringify(event.data)}\n\n`;
 }

@@ -3,7 +3,7 @@ import type { CallOptions, KubeObject } from '../../core/kube/types.ts';
 import type { Approval, StoredSession, StoredTurn } from '../../core/resources/kinds.ts';
 import type { Artifact } from '../../core/resources/turn.ts';
 import type { Cli } from '../cli.ts';
-import type { DryRun, NewSession, NewTurn, Plan } from '../create/new-objects.ts';
+import type { DryRun, NewObjects, NewSession, NewTurn } from '../create/new-objects.ts';
 import type { Place, ReadTableOptions, Table } from './listed.ts';
 
 /** A decision on a request, as its caller gives it. */
@@ -47,7 +47,7 @@ export interface Backend {
   /** Creates a turn that is deleted together with its session. */
   createTurn(turn: NewTurn, session: StoredSession, cli: Cli): Promise<StoredTurn>;
   /** Returns what would be created, in order, and creates nothing. */
-  dryRun(plan: Plan, mode: DryRun, cli: Cli): Promise<KubeObject[]>;
+  dryRun(objects: NewObjects, mode: DryRun, cli: Cli): Promise<KubeObject[]>;
   /**
    * Resolves with the session as it is after the request. `spec.suspendRequest` identifies the request without `hold`. This and the
    * methods below change the very object that is given: they reject with NotFound where another has its name by now.

@@ -7,7 +7,7 @@ import type { Decision } from './backend.ts';
 import type { Cluster, KubeCluster } from './cluster.ts';
 
 /** Decides on a turn's request, as the caller; rejects when somebody has decided already. */
-export async function decide(
+export async function sendDecision(
   turn: StoredTurn,
   requestId: string,
   given: Decision,

@@ -4,7 +4,7 @@ import type { Cli } from '../cli.ts';
 import { type CliError, unreachable } from '../errors.ts';
 
 /** Length of an outage after which it is told, milliseconds. A retry that succeeds before is not worth a line. */
-const TELL_AFTER_MS = 2_000;
+const SAY_AFTER_MS = 2_000;
 /** Length of an outage after which a command that waits or follows gives up, milliseconds. */
 const PATIENCE_MS = 60_000;
 
@@ -20,7 +20,7 @@ export class Outages implements Disposable {
   readonly #cli: Pick<Cli, 'clock' | 'say'>;
   readonly #over = new AbortController();
   #wasAnswered = false;
-  #present: { problem: string; isTold: boolean; cancel(): void } | undefined;
+  #present: { problem: string; isSaid: boolean; cancel(): void } | undefined;
 
   constructor(of: 'cluster' | 'server', cli: Pick<Cli, 'clock' | 'say'>) {
     this.#of = of;
@@ -60,8 +60,8 @@ export class Outages implements Disposable {
       return;
     }
     const { clock, say } = this.#cli;
-    const tell = clock.setTimer(TELL_AFTER_MS, () => {
-      present.isTold = true;
+    const cancelSaying = clock.setTimer(SAY_AFTER_MS, () => {
+      present.isSaid = true;
       say(`the ${this.#of} does not answer, trying again: ${present.problem}`);
     });
     const giveUp = clock.setTimer(PATIENCE_MS, () => {
@@ -69,19 +69,19 @@ export class Outages implements Disposable {
       this.#over.abort(unreachable(words));
     });
     const cancel = () => {
-      tell();
+      cancelSaying();
       giveUp();
     };
-    const present = { problem, isTold: false, cancel };
+    const present = { problem, isSaid: false, cancel };
     this.#present = present;
   }
 
   #answered(): void {
     this.#wasAnswered = true;
     if (!this.#present) return;
-    const { isTold, cancel } = this.#present;
+    const { isSaid, cancel } = this.#present;
     cancel();
     this.#present = undefined;
-    if (isTold) this.#cli.say(`the ${this.#of} answers again`);
+    if (isSaid) this.#cli.say(`the ${this.#of} answers again`);
   }
 }

@@ -2,7 +2,7 @@ import { type StoredTurn, sessions, turns } from '../../core/resources/kinds.ts'
 import { jsonBytes, MAX_PAYLOAD_BYTES } from '../../core/resources/limits.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
 import type { Cluster } from '../cluster/cluster.ts';
-import { decide } from '../cluster/decision.ts';
+import { sendDecision } from '../cluster/decision.ts';
 import { getTurn } from '../cluster/stored.ts';
 import { withCluster } from '../connect/connect.ts';
 import { failed, refused } from '../errors.ts';
@@ -39,7 +39,7 @@ export async function approve(name: string, flags: ApproveFlags, cli: Cli): Prom
     cli.say(`turn ${turn.metadata.name} asks: ${printable(hanging(asked.prompt))}`);
     const decision = flags.deny ? 'Deny' : 'Approve';
     if (cli.ask && !flags.yes && !(await cli.ask(`${decision} it?`))) throw failed('nothing is decided');
-    await decide(turn, asked.id, { decision, response, note: flags.note }, cluster, cli.interrupted);
+    await sendDecision(turn, asked.id, { decision, response, note: flags.note }, cluster, cli.interrupted);
     await cli.out(`turn.berth.dev/${turn.metadata.name} ${flags.deny ? 'denied' : 'approved'}\n`);
     return 0;
   });

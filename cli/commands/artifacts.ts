@@ -8,7 +8,7 @@ import type { Cluster } from '../cluster/cluster.ts';
 import { sessionOrTurn, turnsOf } from '../cluster/stored.ts';
 import { withCluster } from '../connect/connect.ts';
 import { refused } from '../errors.ts';
-import { Destination } from '../files/download-folder.ts';
+import { DownloadFolder } from '../files/download-folder.ts';
 import { formatObject } from '../print/print.ts';
 import { printableName } from '../print/printable.ts';
 import { table } from '../print/table.ts';
@@ -46,7 +46,7 @@ export async function listArtifacts(named: string, flags: ArtifactsListFlags, cl
       ]);
       await cli.out(table([['TURN', 'NAME', 'BYTES', 'SHA256'], ...rows], { terminal: cli.terminal }));
     }
-    for (const turn of turns) tellLeftOut(turn, cli);
+    for (const turn of turns) sayLeftOut(turn, cli);
     return 0;
   });
 }
@@ -63,21 +63,21 @@ export async function downloadArtifacts(
     const turn = only ?? turns.findLast(({ status }) => status?.artifacts);
     if (!turn?.status?.artifacts) throw refused(noArtifacts(named, only));
     const artifacts = chosen(turn, turn.status.artifacts, names);
-    const destination = new Destination({
+    const target = new DownloadFolder({
       folder: resolve(cli.cwd, flags.dir),
       overwrite: flags.overwrite ?? false,
       random: cli.random,
     });
-    const missing = await destination.missing(artifacts);
+    const missing = await target.missing(artifacts);
     for (const artifact of missing) {
       cli.interrupted.throwIfAborted();
       const content = await cluster.artifact(turn, artifact, cli.interrupted);
-      await cli.out(`${printableName(await destination.write(artifact, content, cli.interrupted))}\n`);
+      await cli.out(`${printableName(await target.write(artifact, content, cli.interrupted))}\n`);
     }
     const there = artifacts.length - missing.length;
     const already = there > 0 ? `, ${there} already there` : '';
     cli.say(`turn ${turn.metadata.name}: ${files(missing.length)} written${already}`);
-    tellLeftOut(turn, cli);
+    sayLeftOut(turn, cli);
     return 0;
   });
 }
@@ -127,7 +127,7 @@ function chosen({ metadata }: StoredTurn, artifacts: readonly Artifact[], names:
   return artifacts.filter((one) => found.has(one));
 }
 
-function tellLeftOut({ metadata, status }: StoredTurn, cli: Cli): void {
+function sayLeftOut({ metadata, status }: StoredTurn, cli: Cli): void {
   const { count, entries } = status?.artifactsLeftOut ?? {};
   if (!count || !entries) return;
   const named = entries.map(({ name, reason }) => `${printableName(name)} (${reason})`);

@@ -33,9 +33,9 @@ export async function create(
   }
   return withCluster(flags, cli, async (cluster) => {
     if (manifest && !manifest.session) {
-      const plan = await turnOfManifest(manifest, manifest.turn?.spec.input, named, cluster, cli);
-      if (flags.dryRun) return showDryRun(plan, flags.dryRun, flags.output, cluster, cli);
-      await print([await cluster.createTurn(plan.turn, plan.existing, cli)], flags, cli);
+      const objects = await turnOfManifest(manifest, manifest.turn?.spec.input, named, cluster, cli);
+      if (flags.dryRun) return showDryRun(objects, flags.dryRun, flags.output, cluster, cli);
+      await print([await cluster.createTurn(objects.turn, objects.existing, cli)], flags, cli);
       return 0;
     }
     const ofManifest = manifest?.session;

@@ -3,7 +3,7 @@ import { finishedMessage, getSession } from '../cluster/stored.ts';
 import { withCluster } from '../connect/connect.ts';
 import { checkAllowed } from '../create/allowed.ts';
 import { refused } from '../errors.ts';
-import { untilGivenUp } from '../wait/pod-release.ts';
+import { untilPodReleased } from '../wait/pod-release.ts';
 
 export interface RestartFlags extends ClusterFlags {
   wait: boolean;
@@ -32,7 +32,7 @@ export async function restart(name: string, flags: RestartFlags, cli: Cli): Prom
       return 0;
     }
     const words = { still: 'still restarts', late: 'has not restarted' };
-    const next = await untilGivenUp(asked, { timeout: flags.timeout, words }, cluster, cli, (now) =>
+    const next = await untilPodReleased(asked, { timeout: flags.timeout, words }, cluster, cli, (now) =>
       now.status?.podName === pod ? undefined : now,
     );
     await cli.out(`session.berth.dev/${name} restarted\n`);

@@ -50,9 +50,9 @@ export async function run(words: string[], given: RunFlags, cli: Cli): Promise<n
   const input = await inputFor(manifest, flags, cli);
   return withCluster(flags, cli, async (cluster) => {
     if (manifest && !manifest.session) {
-      const plan = await turnOfManifest(manifest, input, flags.name, cluster, cli);
-      if (flags.dryRun) return showDryRun(plan, flags.dryRun, flags.output, cluster, cli);
-      return finish([], await cluster.createTurn(plan.turn, plan.existing, cli), flags, cluster, cli);
+      const objects = await turnOfManifest(manifest, input, flags.name, cluster, cli);
+      if (flags.dryRun) return showDryRun(objects, flags.dryRun, flags.output, cluster, cli);
+      return finish([], await cluster.createTurn(objects.turn, objects.existing, cli), flags, cluster, cli);
     }
     const { session: ofManifest, turn: turnManifest } = manifest ?? {};
     const name =

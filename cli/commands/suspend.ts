@@ -5,7 +5,7 @@ import type { Cluster } from '../cluster/cluster.ts';
 import { finishedMessage, getSession } from '../cluster/stored.ts';
 import { withCluster } from '../connect/connect.ts';
 import { failed, refused } from '../errors.ts';
-import { endsFirst, untilGivenUp } from '../wait/pod-release.ts';
+import { endsFirst, untilPodReleased } from '../wait/pod-release.ts';
 
 export interface SuspendFlags extends ClusterFlags {
   hold?: boolean;
@@ -46,7 +46,7 @@ function waitSuspended(
 ): Promise<'suspended' | 'finished' | 'continued'> {
   const { name } = asked.metadata;
   const words = { still: 'is still suspended', late: 'has not been suspended' };
-  return untilGivenUp(asked, { timeout, words }, cluster, cli, ({ spec, status = {} }) => {
+  return untilPodReleased(asked, { timeout, words }, cluster, cli, ({ spec, status = {} }) => {
     if (request ? spec.suspendRequest !== request : !spec.suspend) {
       throw failed(`the suspension of session ${name} was withdrawn by another request`);
     }

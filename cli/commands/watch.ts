@@ -22,10 +22,10 @@ export async function watch(name: string | undefined, flags: WatchFlags, cli: Cl
     const events: AsyncIterable<Placed> = session
       ? cluster.sessionEvents(session, { logs: flags.logs === true, signal }, cli)
       : cluster.namespaceEvents(signal, cli);
-    for await (const { id, told } of events) {
+    for await (const { id, event } of events) {
       const line = flags.output
-        ? JSON.stringify({ type: told.type, id, data: told.data })
-        : `${clockTime(cli.clock.now())} ${inWords(told)}`;
+        ? JSON.stringify({ type: event.type, id, data: event.data })
+        : `${clockTime(cli.clock.now())} ${inWords(event)}`;
       await cli.out(`${line}\n`);
     }
     return 0;

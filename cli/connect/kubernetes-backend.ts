@@ -30,7 +30,7 @@ export function kubernetesBackend(cluster: () => KubeCluster, api: KubeClient, c
     },
     createTurn: async (turn, session, cli) =>
       (await import('../create/create.ts')).createTurn(turn, session, cluster(), cli),
-    dryRun: async (plan, mode, cli) => (await import('../create/dry-run.ts')).dryRun(plan, mode, cluster(), cli),
+    dryRun: async (objects, mode, cli) => (await import('../create/dry-run.ts')).dryRun(objects, mode, cluster(), cli),
     suspend: (session, hold, signal) =>
       patch(session, hold ? { suspend: true } : { suspendRequest: randomSuffix(cli.random, 12) }, signal),
     restart: (session, signal) => patch(session, { restartRequest: randomSuffix(cli.random, 12) }, signal),

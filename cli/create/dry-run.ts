@@ -7,17 +7,17 @@ import type { Cluster, KubeCluster } from '../cluster/cluster.ts';
 import { filesOf } from '../files/agent-files.ts';
 import { formatObject, nameOf } from '../print/print.ts';
 import { post, type Sender, sessionObject, turnObject } from './create.ts';
-import type { DryRun, Plan } from './new-objects.ts';
+import type { DryRun, NewObjects } from './new-objects.ts';
 
 /** Prints what would be created: its names or, with `output`, the objects; several in YAML as documents, in JSON as a List. */
 export async function showDryRun(
-  plan: Plan,
+  objects: NewObjects,
   mode: DryRun,
   output: 'json' | 'yaml' | 'name' | undefined,
   cluster: Cluster,
   cli: Cli,
 ): Promise<number> {
-  const all = await cluster.dryRun(plan, mode, cli);
+  const all = await cluster.dryRun(objects, mode, cli);
   if (output === 'yaml') {
     const documents = await Promise.all(all.map((object) => formatObject(object, 'yaml')));
     await cli.out(documents.join('---\n'));
@@ -36,34 +36,34 @@ export async function showDryRun(
  * Returns what would be created, in order, and creates nothing. `client`: the objects as they would be sent. `server`: as
  * the API server would store them, after all its checks.
  */
-export async function dryRun(plan: Plan, mode: DryRun, cluster: KubeCluster, cli: Cli): Promise<KubeObject[]> {
+export async function dryRun(objects: NewObjects, mode: DryRun, cluster: KubeCluster, cli: Cli): Promise<KubeObject[]> {
   const isThere = async (environment: string) => {
     const fieldSelector = `metadata.name=${environment}`;
     const options = { namespace: cluster.namespace, fieldSelector, signal: cli.interrupted };
     return (await cluster.api.list(environments, options)).items.length > 0;
   };
-  if (mode === 'client') return planned(plan, cluster.namespace, isThere);
+  if (mode === 'client') return asSent(objects, cluster.namespace, isThere);
   const send: Send = (resource, object) => post(resource, object, cluster, cli, { isStrict: true, isDryRun: true });
-  return objectsOf(plan, cluster, send, isThere);
+  return objectsOf(objects, cluster, send, isThere);
 }
 
-/** Returns the objects of a plan as they would be sent. `isThere` tells whether an Environment exists, which is then left out. */
-export function planned(
-  plan: Plan,
+/** Returns the objects as they would be sent. `isThere` tells whether an Environment exists, which is then left out. */
+export function asSent(
+  objects: NewObjects,
   namespace: string,
   isThere: (environment: string) => Promise<boolean>,
 ): Promise<KubeObject[]> {
   // Without a server there is no UID that an owner reference could name, and the author is whoever sends the objects.
   const author = async () => ({});
   const send: Send = async <T extends KubeObject>(_: Resource<T>, object: T) => unowned(object) as Stored<T>;
-  return objectsOf(plan, { namespace, author }, send, isThere);
+  return objectsOf(objects, { namespace, author }, send, isThere);
 }
 
-/** Sends an object; resolves with the answer, to which later objects of the plan belong. */
+/** Sends an object; resolves with the answer, to which later objects belong. */
 type Send = <T extends KubeObject>(resource: Resource<T>, object: T) => Promise<Stored<T>>;
 
 async function objectsOf(
-  { session, turn, existing }: Plan,
+  { session, turn, existing }: NewObjects,
   sender: Sender,
   send: Send,
   isThere: (environment: string) => Promise<boolean>,

@@ -4,7 +4,7 @@ import type { SessionSpec } from '../../core/resources/session.ts';
 import type { TurnSpec } from '../../core/resources/turn.ts';
 
 /** Spec of a new session, and the Environment that it names and that may have to be created first. */
-export interface WantedSession {
+export interface SpecWithEnvironment {
   spec: SessionSpec;
   environment?: { name: string; spec: EnvironmentSpec };
 }
@@ -15,7 +15,7 @@ export interface GivenMetadata {
   annotations?: Record<string, string>;
 }
 
-export interface NewSession extends WantedSession {
+export interface NewSession extends SpecWithEnvironment {
   name: string;
   /** Set for a session of a manifest, in which a field that no Session has is a mistake and refused. */
   metadata?: GivenMetadata | undefined;
@@ -33,7 +33,7 @@ export interface NewTurn {
 export type DryRun = 'client' | 'server';
 
 /** Objects that a command would create; `existing`: the session of a turn that is created alone. */
-export interface Plan {
+export interface NewObjects {
   session?: NewSession;
   turn?: NewTurn | undefined;
   existing?: StoredSession;

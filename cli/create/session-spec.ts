@@ -8,7 +8,7 @@ import { filesSource } from '../files/agent-files.ts';
 import { type AgentFlags, agentFrom } from './agent.ts';
 import { type AskedTurn, readClass, refuseMissingProgram, refuseTurn, refuseUnlessAllowed } from './allowed.ts';
 import { environmentName, type RequirementFlags, readRequirements } from './environments.ts';
-import type { WantedSession } from './new-objects.ts';
+import type { SpecWithEnvironment } from './new-objects.ts';
 
 export interface SessionFlags extends AgentFlags, RequirementFlags {
   class?: string;
@@ -34,7 +34,7 @@ export async function sessionSpec(
   cluster: Cluster,
   cli: Cli,
   first?: AskedTurn,
-): Promise<WantedSession> {
+): Promise<SpecWithEnvironment> {
   const embedded = await cluster.embedded();
   const className = flags.class ?? DEFAULT_CLASS;
   const files = flags.with && filesSource(name);

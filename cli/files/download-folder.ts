@@ -7,7 +7,7 @@ import { failed, refused } from '../errors.ts';
 import { printableName } from '../print/printable.ts';
 
 /** A file to be written: its path in the folder, and what it has to hold. */
-interface Wanted {
+interface FileToWrite {
   name: string;
   bytes: number;
   /** sha256 of the content, hex. */
@@ -15,7 +15,7 @@ interface Wanted {
   executable?: boolean | undefined;
 }
 
-export interface DestinationOptions {
+export interface DownloadFolderOptions {
   /** Absolute path of the folder. */
   folder: string;
   /** True to replace files that have other content. */
@@ -30,12 +30,12 @@ const NO_LINKS: ReadonlySet<string> = new Set(['EPERM', 'ENOTSUP', 'EOPNOTSUPP',
  * A folder that files are written into, and nothing outside of it: no name leads out, and no link on the way is followed. A
  * file appears under its name as a whole or not at all.
  */
-export class Destination {
+export class DownloadFolder {
   readonly #folder: string;
   readonly #overwrite: boolean;
   readonly #random: Random;
 
-  constructor({ folder, overwrite, random }: DestinationOptions) {
+  constructor({ folder, overwrite, random }: DownloadFolderOptions) {
     this.#folder = folder;
     this.#overwrite = overwrite;
     this.#random = random;
@@ -44,7 +44,7 @@ export class Destination {
   /**
    * Returns the files that are not there yet. Throws a CliError before anything is written when one of them cannot be.
    */
-  async missing<T extends Wanted>(files: readonly T[]): Promise<T[]> {
+  async missing<T extends FileToWrite>(files: readonly T[]): Promise<T[]> {
     const missing: T[] = [];
     for (const file of files) {
       if (!isArtifactName(file.name)) {
@@ -59,7 +59,7 @@ export class Destination {
   }
 
   /** Writes a file; returns its path. Throws a CliError, or the signal's reason, and leaves no part of the file. */
-  async write({ name, executable }: Wanted, content: Buffer, signal: AbortSignal): Promise<string> {
+  async write({ name, executable }: FileToWrite, content: Buffer, signal: AbortSignal): Promise<string> {
     const path = this.#pathOf(name);
     const part = join(dirname(path), `.berth-${this.#random.bytes(6).toString('hex')}.part`);
     try {
@@ -98,7 +98,7 @@ export class Destination {
   }
 
   /** Reports whether the file is there with this content. */
-  async #isThere({ name, bytes, digest }: Wanted): Promise<boolean> {
+  async #isThere({ name, bytes, digest }: FileToWrite): Promise<boolean> {
     const path = this.#pathOf(name);
     const stats = await stat(path);
     if (!stats) return false;

@@ -2,7 +2,7 @@ import { turns } from '../../core/resources/kinds.ts';
 import { clip } from '../../core/resources/limits.ts';
 import type { Cli } from '../cli.ts';
 import type { Cluster } from '../cluster/cluster.ts';
-import { decide } from '../cluster/decision.ts';
+import { sendDecision } from '../cluster/decision.ts';
 import { hanging, printable } from '../print/printable.ts';
 
 /** Length of the shown data of a question, bytes. */
@@ -27,7 +27,7 @@ export async function askInPlace(
     if (approval.payload !== undefined) cli.say(clip(printable(JSON.stringify(approval.payload)), PAYLOAD_BYTES));
     if (!cli.ask || !(await cluster.mayDecide(signal))) return cli.say(command);
     const decision = (await cli.ask('Approve it?', signal)) ? 'Approve' : 'Deny';
-    await decide(turn, id, { decision }, cluster, signal);
+    await sendDecision(turn, id, { decision }, cluster, signal);
   } catch (error) {
     if (!signal.aborted) cli.say(`${(error as Error).message}\n${command}`);
   }

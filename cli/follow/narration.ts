@@ -1,4 +1,4 @@
-import type { Told } from '../../core/follow/events.ts';
+import type { StreamEvent } from '../../core/follow/events.ts';
 import { parseEventLine } from '../../core/pod-log/agent-events.ts';
 import { type StoredSession, type StoredTurn, sessions } from '../../core/resources/kinds.ts';
 import { isTerminal } from '../../core/resources/turn-phases.ts';
@@ -46,7 +46,7 @@ class Narration {
   readonly #printed: string[] = [];
   #isRunning = false;
   /** Lines from before it was known that the turn runs. */
-  #early: Extract<Told, { type: 'log' }>[] = [];
+  #early: Extract<StreamEvent, { type: 'log' }>[] = [];
   #deciding: { id: string; over: AbortController } | undefined;
 
   constructor(options: NarrationOptions) {
@@ -69,10 +69,10 @@ class Narration {
       const { session } = turn.spec;
       for (const line of restOfLog(this.#printed, lines)) {
         const event = parseEventLine(line);
-        const told: Told = event
+        const last: StreamEvent = event
           ? { type: 'agent', data: { session, turn: event.turn, at: event.at, event: event.event } }
           : { type: 'log', data: { session, text: line } };
-        this.#say(told);
+        this.#say(last);
       }
     } catch {
       // The end of the turn names the command that prints its log.
@@ -83,8 +83,8 @@ class Narration {
     const { session, cluster, cli } = this.#options;
     const signal = AbortSignal.any([cli.interrupted, this.#stop.signal]);
     try {
-      for await (const { id, told } of cluster.sessionEvents(session, { logs: true, signal }, cli))
-        this.#tell(told, id);
+      for await (const { id, event } of cluster.sessionEvents(session, { logs: true, signal }, cli))
+        this.#show(event, id);
     } catch (error) {
       if (!signal.aborted) cli.say(`what happens in the turn cannot be followed: ${(error as Error).message}`);
     } finally {
@@ -92,31 +92,31 @@ class Narration {
     }
   }
 
-  #tell(told: Told, id: string): void {
-    const isOurs = 'turn' in told.data && told.data.turn === this.#options.turn.metadata.name;
-    switch (told.type) {
+  #show(event: StreamEvent, id: string): void {
+    const isOurs = 'turn' in event.data && event.data.turn === this.#options.turn.metadata.name;
+    switch (event.type) {
       case 'turn':
-        this.#turn(told);
+        this.#turn(event);
         break;
       case 'log':
-        if (this.#isRunning) this.#print(told, keyOfLine(told.data.text));
-        else this.#early.push(told);
+        if (this.#isRunning) this.#print(event, keyOfLine(event.data.text));
+        else this.#early.push(event);
         break;
       case 'agent':
-        if (isOurs) this.#print(told, eventKey(Number(id.split('.')[3])));
+        if (isOurs) this.#print(event, eventKey(Number(id.split('.')[3])));
         break;
       case 'dropped':
-        this.#say(told);
+        this.#say(event);
         break;
       case 'approval':
-        if (isOurs) this.#ask(told.data);
+        if (isOurs) this.#ask(event.data);
         break;
       default:
     }
   }
 
-  #turn(told: Extract<Told, { type: 'turn' }>): void {
-    const { phase, uid, turn } = told.data;
+  #turn(event: Extract<StreamEvent, { type: 'turn' }>): void {
+    const { phase, uid, turn } = event.data;
     if (uid !== this.#options.turn.metadata.uid) {
       if (phase === 'Running' || isTerminal(phase)) this.#early = [];
       return;
@@ -133,7 +133,7 @@ class Narration {
     if (this.#options.isFirst) for (const line of early) this.#print(line, keyOfLine(line.data.text));
   }
 
-  #ask(data: Extract<Told, { type: 'approval' }>['data']): void {
+  #ask(data: Extract<StreamEvent, { type: 'approval' }>['data']): void {
     if (data.decided) {
       if (this.#deciding?.id === data.id) this.#decided();
       this.#say({ type: 'approval', data });
@@ -152,14 +152,14 @@ class Narration {
     this.#deciding = undefined;
   }
 
-  #print(told: Told, key: string): void {
+  #print(event: StreamEvent, key: string): void {
     this.#printed.push(key);
     if (this.#printed.length > 2 * REMEMBERED) this.#printed.splice(0, REMEMBERED);
-    this.#say(told);
+    this.#say(event);
   }
 
-  #say(told: Told): void {
+  #say(event: StreamEvent): void {
     const { cli } = this.#options;
-    cli.say(inWords(told, cli.messages?.hasColour));
+    cli.say(inWords(event, cli.messages?.hasColour));
   }
 }

@@ -1,5 +1,5 @@
 /** Events of a stream as lines for people. */
-import type { Told } from '../../core/follow/events.ts';
+import type { StreamEvent } from '../../core/follow/events.ts';
 import { formatDuration } from '../../core/resources/duration.ts';
 import { clip } from '../../core/resources/limits.ts';
 import { printable, printableLine, printableName } from '../print/printable.ts';
@@ -8,46 +8,46 @@ import { printable, printableLine, printableName } from '../print/printable.ts';
 const EVENT_BYTES = 400;
 
 /** Returns the line for an event, safe for a terminal. Colours of printed lines stay where `style` is true. */
-export function inWords(told: Told, style = false): string {
-  switch (told.type) {
+export function inWords(event: StreamEvent, style = false): string {
+  switch (event.type) {
     case 'session': {
-      const { session, phase, reason, message, queue } = told.data;
+      const { session, phase, reason, message, queue } = event.data;
       const place = queue?.position === undefined ? '' : `, number ${queue.position} in the queue`;
       return `session ${session} ${phase}${place}${why(reason, message)}`;
     }
     case 'turn': {
-      const { turn, phase, reason, message, error } = told.data;
-      return `turn ${turn} ${phase}${afterTime(told.data)}${error ? why(error.code, error.message) : why(reason, message)}`;
+      const { turn, phase, reason, message, error } = event.data;
+      return `turn ${turn} ${phase}${afterTime(event.data)}${error ? why(error.code, error.message) : why(reason, message)}`;
     }
     case 'approval': {
-      const { turn, prompt, decided } = told.data;
+      const { turn, prompt, decided } = event.data;
       if (!decided) return `turn ${turn} asks: ${printableLine(prompt)}`;
       const by = decided.by ? ` by ${printableLine(decided.by)}` : '';
       const verb = decided.decision === 'Approve' ? 'approved' : 'denied';
       return `turn ${turn} ${verb}${by}${decided.note ? `: ${printableLine(decided.note)}` : ''}`;
     }
     case 'usage': {
-      const { turn, usage } = told.data;
+      const { turn, usage } = event.data;
       const memory = usage.peakMemoryBytes === undefined ? '' : `, ${(usage.peakMemoryBytes / 2 ** 20).toFixed(0)} MiB`;
       const cpu = usage.cpuSeconds === undefined ? '' : `, ${usage.cpuSeconds.toFixed(1)} s of CPU`;
       return `turn ${turn} has run for ${usage.wall.toFixed(0)} s${cpu}${memory}`;
     }
     case 'artifacts': {
-      const { turn, artifacts, leftOut } = told.data;
+      const { turn, artifacts, leftOut } = event.data;
       const names = artifacts.map(({ name, bytes }) => `${printableName(name)} (${bytes} bytes)`).join(', ');
       const without = leftOut ? `; ${leftOut.count} left out` : '';
       return `turn ${turn} left ${clip(names || 'no file', EVENT_BYTES)}${without}`;
     }
     case 'agent':
-      return `${told.data.turn}: ${clip(printable(flat(told.data.event)), EVENT_BYTES)}`;
+      return `${event.data.turn}: ${clip(printable(flat(event.data.event)), EVENT_BYTES)}`;
     case 'log':
-      return printable(told.data.text, style);
+      return printable(event.data.text, style);
     case 'dropped': {
-      const { events } = told.data;
+      const { events } = event.data;
       return events === 1 ? 'one event of the agent was lost' : `${events} events of the agent were lost`;
     }
     case 'deleted': {
-      const { session, turn } = told.data;
+      const { session, turn } = event.data;
       return turn === undefined ? `session ${session} deleted` : `turn ${turn} deleted`;
     }
   }

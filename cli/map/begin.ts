@@ -5,7 +5,7 @@ import { delay } from '../../core/runtime.ts';
 import type { Cli } from '../cli.ts';
 import type { KubeCluster } from '../cluster/cluster.ts';
 import { createSession, createTurn, type GivenTurn, turnSpec } from '../create/create.ts';
-import type { WantedSession } from '../create/new-objects.ts';
+import type { SpecWithEnvironment } from '../create/new-objects.ts';
 import { refused } from '../errors.ts';
 import type { Item } from './items.ts';
 
@@ -15,7 +15,7 @@ export interface Task extends Item {
 }
 
 /** Settings that all sessions of a map share. */
-export interface SharedSettings extends WantedSession {
+export interface SharedSettings extends SpecWithEnvironment {
   map: string;
   flags: Omit<GivenTurn, 'input'>;
 }

@@ -10,7 +10,7 @@ export class Progress {
   readonly #name: string;
   readonly #total: number;
   readonly #start: number;
-  #toldAt: number;
+  #saidAt: number;
   #running = 0;
   succeeded = 0;
   failed = 0;
@@ -20,7 +20,7 @@ export class Progress {
     this.#name = name;
     this.#total = total;
     this.#start = cli.clock.monotonic();
-    this.#toldAt = this.#start;
+    this.#saidAt = this.#start;
   }
 
   get done(): number {
@@ -29,7 +29,7 @@ export class Progress {
 
   begin(): void {
     this.#running++;
-    this.#tell();
+    this.#show();
   }
 
   end(): void {
@@ -40,7 +40,7 @@ export class Progress {
   count(isSuccess: boolean): void {
     if (isSuccess) this.succeeded++;
     else this.failed++;
-    this.#tell();
+    this.#show();
   }
 
   /** Removes the line that changes, so that something else can be printed. */
@@ -54,11 +54,11 @@ export class Progress {
     this.#cli.say(this.#line());
   }
 
-  #tell(): void {
+  #show(): void {
     const now = this.#cli.clock.monotonic();
     if (this.#cli.status) this.#cli.status(this.#line());
-    else if (now - this.#toldAt >= EVERY_MS) {
-      this.#toldAt = now;
+    else if (now - this.#saidAt >= EVERY_MS) {
+      this.#saidAt = now;
       this.#cli.say(this.#line());
     }
   }

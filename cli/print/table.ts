@@ -92,9 +92,9 @@ function fitted(widths: number[], header: string[], columns: number, wraps: bool
   });
   let over = result.reduce((sum, width) => sum + width, 0) + GAP * (result.length - 1) - columns;
   while (over > 0) {
-    const spare = result.map((width, i) => (width > (least[i] ?? 0) ? width : -1));
-    const widest = spare.indexOf(Math.max(...spare));
-    if ((spare[widest] ?? -1) < 0) break;
+    const shrinkable = result.map((width, i) => (width > (least[i] ?? 0) ? width : -1));
+    const widest = shrinkable.indexOf(Math.max(...shrinkable));
+    if ((shrinkable[widest] ?? -1) < 0) break;
     result[widest] = (result[widest] ?? 0) - 1;
     over--;
   }

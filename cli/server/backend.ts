@@ -12,7 +12,7 @@ import type { Backend, TextRequest } from '../cluster/backend.ts';
 import type { Cluster } from '../cluster/cluster.ts';
 import { replaced } from '../cluster/replaced.ts';
 import { keptLog } from '../cluster/stored.ts';
-import { planned } from '../create/dry-run.ts';
+import { asSent } from '../create/dry-run.ts';
 import type { NewSession, NewTurn } from '../create/new-objects.ts';
 import { refused } from '../errors.ts';
 import { followObject } from '../follow/object.ts';
@@ -112,9 +112,9 @@ export function serverBackend(
       }
     },
     createTurn: (turn, session, cli) => createTurn(turn, session, cli.interrupted),
-    async dryRun(plan, mode) {
-      if (plan.session) refuseAttachments(plan.session);
-      if (mode === 'client') return planned(plan, namespace, async () => false);
+    async dryRun(objects, mode) {
+      if (objects.session) refuseAttachments(objects.session);
+      if (mode === 'client') return asSent(objects, namespace, async () => false);
       throw refused('--dry-run=server is not possible through the HTTP API; use --dry-run=client, or a kubeconfig');
     },
     suspend: async (of, hold, signal) => session(await changeOnce(of, 'suspend', { hold }, signal)),

@@ -97,7 +97,7 @@ export class ServerClient {
         if (answer.status >= 200 && answer.status < 300) return answer;
         throw this.#refusal(answer);
       } catch (caught) {
-        const error = told(caught);
+        const error = ownError(caught);
         if (!retry || !mayRetry(error, isRepeatable)) throw error;
         const waitMs = retryWaitMs(error, failures, this.#random);
         if (this.#clock.monotonic() + waitMs >= end) throw error;
@@ -118,7 +118,7 @@ export class ServerClient {
         ...defined({ idleTimeoutMs }),
       });
       const answer = await this.#noted(opening, signal);
-      if (answer.status === 200) return withTold(answer.body);
+      if (answer.status === 200) return withOwnErrors(answer.body);
       const chunks: Buffer[] = [];
       let size = 0;
       for await (const chunk of answer.body) {
@@ -128,7 +128,7 @@ export class ServerClient {
       }
       throw this.#refusal({ ...answer, body: Buffer.concat(chunks) });
     } catch (error) {
-      throw told(error);
+      throw ownError(error);
     }
   }
 
@@ -172,15 +172,15 @@ export class ServerClient {
   }
 }
 
-function told(error: unknown): unknown {
+function ownError(error: unknown): unknown {
   if (!(error instanceof TransportError) || error instanceof ServerUnreachable) return error;
   return new ServerUnreachable(error.message, { cause: error.cause, sent: error.sent });
 }
 
-async function* withTold(body: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+async function* withOwnErrors(body: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   try {
     yield* body;
   } catch (error) {
-    throw told(error);
+    throw ownError(error);
   }
 }

@@ -1,4 +1,4 @@
-import type { Told } from '../../core/follow/events.ts';
+import type { StreamEvent } from '../../core/follow/events.ts';
 import type { Placed } from '../../core/follow/session-events.ts';
 import { parseExact } from '../../core/json.ts';
 import { mayPass } from '../../core/kube/retry.ts';
@@ -23,8 +23,8 @@ export async function* serverEvents(chunks: AsyncIterable<Buffer>): AsyncGenerat
     rest = blocks.pop() as string;
     if (rest.length > MAX_EVENT) throw new ServerUnreachable(`an event is larger than ${MAX_EVENT} bytes`);
     for (const block of blocks) {
-      const event = eventOf(block);
-      if (event) yield event;
+      const placed = eventOf(block);
+      if (placed) yield placed;
     }
   }
 }
@@ -38,8 +38,8 @@ function eventOf(block: string): Placed | undefined {
   const data = fields.get('data');
   if (data === undefined) return undefined;
   try {
-    const told = { type: fields.get('event'), data: parseExact(data) } as Told;
-    return { id: fields.get('id') ?? '', told };
+    const event = { type: fields.get('event'), data: parseExact(data) } as StreamEvent;
+    return { id: fields.get('id') ?? '', event };
   } catch (error) {
     throw new ServerUnreachable('the server sent an event that is no JSON', { cause: error });
   }
@@ -52,7 +52,7 @@ function eventOf(block: string): Placed | undefined {
 export async function* followEvents(
   client: ServerClient,
   path: string,
-  { logs = false, signal, isLast }: { logs?: boolean; signal: AbortSignal; isLast: (told: Told) => boolean },
+  { logs = false, signal, isLast }: { logs?: boolean; signal: AbortSignal; isLast: (event: StreamEvent) => boolean },
   { clock }: Pick<Cli, 'clock'>,
 ): AsyncGenerator<Placed> {
   let lastId: string | undefined;
@@ -63,10 +63,10 @@ export async function* followEvents(
       const query = { logs: logs || undefined };
       const chunks = await client.stream(path, { headers, query, signal, idleTimeoutMs: SILENCE_MS });
       wasOpen = true;
-      for await (const event of serverEvents(chunks)) {
-        lastId = event.id;
-        yield event;
-        if (isLast(event.told)) return;
+      for await (const placed of serverEvents(chunks)) {
+        lastId = placed.id;
+        yield placed;
+        if (isLast(placed.event)) return;
       }
     } catch (error) {
       signal.throwIfAborted();

@@ -60,7 +60,7 @@ export class ServerObjects implements Pick<KubeApi, 'get' | 'list' | 'watch'> {
     const query = { labelSelector, parent: fields.get('spec.parent.name') };
     const items = await ifThere(this.#pages(resource, path, query, limit, call));
     // A session that does not exist has no turns.
-    if (!items && session === undefined) throw notTold(resource);
+    if (!items && session === undefined) throw notServed(resource);
     return { metadata: { resourceVersion: '0' }, items: items ?? [] };
   }
 
@@ -90,12 +90,14 @@ export class ServerObjects implements Pick<KubeApi, 'get' | 'list' | 'watch'> {
       // A deletion before the stream began is not in it.
       const first = await read();
       if (first) yield first;
-      for await (const { told } of serverEvents(chunks)) {
-        const concerned = 'turn' in told.data && told.data.turn !== undefined ? told.data.turn : undefined;
+      for await (const { event } of serverEvents(chunks)) {
+        const concerned = 'turn' in event.data && event.data.turn !== undefined ? event.data.turn : undefined;
         const isOurs =
-          resource.plural === turns.plural ? concerned === name : concerned === undefined && told.data.session === name;
-        const event = isOurs ? await read() : undefined;
-        if (event) yield event;
+          resource.plural === turns.plural
+            ? concerned === name
+            : concerned === undefined && event.data.session === name;
+        const state = isOurs ? await read() : undefined;
+        if (state) yield state;
       }
     } catch (error) {
       if (!over?.aborted || signal.aborted) throw error;
@@ -162,7 +164,7 @@ export class ServerObjects implements Pick<KubeApi, 'get' | 'list' | 'watch'> {
 }
 
 function collection({ plural, ...rest }: Resource, namespace: string): string {
-  if (plural !== sessions.plural && plural !== turns.plural) throw notTold({ plural, ...rest });
+  if (plural !== sessions.plural && plural !== turns.plural) throw notServed({ plural, ...rest });
   return `/v1/namespaces/${encodeURIComponent(namespace)}/${plural}`;
 }
 
@@ -175,7 +177,7 @@ function pageOf(answer: unknown): { items: unknown[]; continue?: string } {
 const unlike = (what: string) =>
   unreachable(`the server answered with something else than ${what}; is it Berth's HTTP API?`);
 
-const notTold = ({ plural }: Resource) =>
+const notServed = ({ plural }: Resource) =>
   new ApiError({ code: 403, reason: 'Forbidden', message: `the HTTP API does not tell of ${plural}` });
 
 const notFound = ({ kind }: Resource, name: string) =>

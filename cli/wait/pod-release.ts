@@ -18,7 +18,7 @@ interface Wait {
  * Follows the session until `look` returns a result; says on stderr what keeps the session from giving up its pod. The request stays when
  * the wait ends early: at the timeout (exit code 124), by a signal, or because the cluster does not answer.
  */
-export async function untilGivenUp<T>(
+export async function untilPodReleased<T>(
   { metadata: { name, uid } }: StoredSession,
   { timeout, words }: Wait,
   cluster: Cluster,
@@ -27,7 +27,7 @@ export async function untilGivenUp<T>(
 ): Promise<T> {
   const timer = timeout === undefined ? undefined : AbortSignal.timeout(parseDuration(timeout));
   const signal = timer ? AbortSignal.any([cli.interrupted, timer]) : cli.interrupted;
-  let told = '';
+  let said = '';
   let last: StoredSession | undefined;
   try {
     for await (const session of followObject(cluster, sessions, name, { clock: cli.clock, signal })) {
@@ -36,8 +36,8 @@ export async function untilGivenUp<T>(
       const found = look(session);
       if (found !== undefined) return found;
       const why = whyNotYet(session);
-      if (why && why !== told) cli.say(`waiting: ${printableLine(why)}`);
-      told = why ?? told;
+      if (why && why !== said) cli.say(`waiting: ${printableLine(why)}`);
+      said = why ?? said;
     }
   } catch (error) {
     if (!signal.aborted) throw error;

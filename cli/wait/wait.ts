@@ -64,7 +64,7 @@ async function explainWaiting(
   signal: AbortSignal,
   phase: () => string | undefined,
 ): Promise<void> {
-  let told = '';
+  let said = '';
   let begun = false;
   let shown = { pod: '', lines: 0 };
   for (let wait = EXPLAIN_AFTER_MS; await pause(cli.clock, wait, signal); wait = EXPLAIN_EVERY_MS) {
@@ -77,8 +77,8 @@ async function explainWaiting(
       begun = phase() === 'Running' && isReady(session);
       if (begun) continue;
       const reason = whyWaiting(session, cli.name);
-      if (reason !== told) cli.say(`waiting: ${printableLine(reason)}`);
-      told = reason;
+      if (reason !== said) cli.say(`waiting: ${printableLine(reason)}`);
+      said = reason;
       const { environment } = session.spec;
       if (!environment || session.status?.podName) continue;
       const { pod, lines } = await cluster.buildLines(environment.name, signal);

@@ -92,4 +92,4 @@ export type EventType = keyof typeof eventData;
 type Data = { [T in EventType]: z.output<(typeof eventData)[T]> };
 
 /** An event and its type. */
-export type Told = { [T in EventType]: { type: T; data: Data[T] } }[EventType];
+export type StreamEvent = { [T in EventType]: { type: T; data: Data[T] } }[EventType];

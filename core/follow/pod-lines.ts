@@ -78,7 +78,7 @@ export async function* podLines(
     /** True while the place has not been met: the lines were told, unless the log does not have its event any more. */
     let isBefore = !at && (seq ?? 0) > 0;
     const held = new HeldText();
-    const tellHeld = () =>
+    const takeHeld = () =>
       held.take().map((line) => {
         at = line.at;
         return { kind: 'text' as const, text: line.text, place: here() };
@@ -94,34 +94,34 @@ export async function* podLines(
         if (next?.done) break;
         const line = next?.value;
         [last, since] = [incarnation, undefined];
-        const isTold = line && at && !isLater(line.place, at);
+        const isSent = line && at && !isLater(line.place, at);
         if (line?.event) {
           const { event } = line;
-          const told = seq ?? event.seq - 1;
-          isBefore &&= event.seq < told;
+          const sent = seq ?? event.seq - 1;
+          isBefore &&= event.seq < sent;
           // A line can seem to be earlier after a rotation of the log, but not the event that is next.
-          const isKnown = at ? isTold && event.seq !== told + 1 : event.seq <= told && line.place.newest <= surelyNew;
+          const isKnown = at ? isSent && event.seq !== sent + 1 : event.seq <= sent && line.place.newest <= surelyNew;
           if (isKnown) {
             held.take();
             continue;
           }
-          yield* tellHeld();
-          const events = event.seq - told - 1;
+          yield* takeHeld();
+          const events = event.seq - sent - 1;
           seq = event.seq - 1;
           if (events > 0) yield { kind: 'dropped', events, place: here() };
           seq = event.seq;
-          if (!isTold) at = line.place;
+          if (!isSent) at = line.place;
           yield { kind: 'event', event, place: here() };
-        } else if (!isTold) {
+        } else if (!isSent) {
           if (line) held.push(line.text, line.place);
           if (!line || line.place.newest > surelyNew) isBefore = false;
-          if (!isBefore) yield* tellHeld();
+          if (!isBefore) yield* takeHeld();
         }
       }
     } finally {
       await lines.return();
     }
-    yield* tellHeld();
+    yield* takeHeld();
   }
 }
 

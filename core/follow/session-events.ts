@@ -6,17 +6,17 @@ import {
   type StateCursor,
   sessionOfUid,
 } from './cursor.ts';
-import type { Told } from './events.ts';
+import type { StreamEvent } from './events.ts';
 import { merged } from './merged.ts';
 import { type PodLine, podLines, type ReadLines, SKEW_MS } from './pod-lines.ts';
+import { sessionEvent, turnEvents } from './state-events.ts';
 import type { PlacedChange, States } from './states.ts';
-import { tellSession, tellTurn } from './told.ts';
 import type { SessionView, TurnView } from './views.ts';
 
 /** An event, and the place from which a stream goes on after it. */
 export interface Placed {
   id: string;
-  told: Told;
+  event: StreamEvent;
 }
 
 /** The place before everything that is kept. */
@@ -46,10 +46,10 @@ export async function* sessionEvents(
   const start = from && (await startOf(from, session, states, signal));
   let cursor = start?.states ?? BEGINNING.states;
   let place = start?.place ?? { incarnation: view?.incarnation ?? 0, seq: 0 };
-  const deleted: Told = { type: 'deleted', data: { session: name, uid } };
+  const deleted: StreamEvent = { type: 'deleted', data: { session: name, uid } };
   // The session that gets the name next is told from its beginning.
   const after = () => formatSessionCursor({ states: cursor, place: BEGINNING.place });
-  if (!view) return yield { id: after(), told: deleted };
+  if (!view) return yield { id: after(), event: deleted };
 
   const stop = new AbortController();
   const ended = AbortSignal.any([signal, stop.signal]);
@@ -62,23 +62,23 @@ export async function* sessionEvents(
     signal: ended,
   });
   const changes = states.changes({ session: name, from: start?.states, signal: ended });
-  const turns = new TurnsTold();
+  const turns = new SentTurns();
   try {
     for await (const item of merged<PlacedChange | PodLine>([changes, lines])) {
       if ('place' in item) {
-        const told = tellLine(item, name);
-        if (told.type === 'log' && !logs) continue;
+        const event = lineEvent(item, name);
+        if (event.type === 'log' && !logs) continue;
         place = item.place;
-        yield { id: formatSessionCursor({ states: cursor, place, session }), told };
+        yield { id: formatSessionCursor({ states: cursor, place, session }), event };
       } else {
         const { change } = item;
         const isOurs = change.kind === 'turn' || change.view.metadata.uid === uid;
-        const told = isOurs ? turns.tell(item) : [];
+        const events = isOurs ? turns.events(item) : [];
         const isEnd = isOurs && change.kind === 'session' && change.isDeleted;
         // The last event of a change has its place: who has read only those before it gets them again.
-        for (const [i, event] of told.entries()) {
-          if (i === told.length - 1) cursor = item.cursor;
-          yield { id: isEnd ? after() : formatSessionCursor({ states: cursor, place, session }), told: event };
+        for (const [i, event] of events.entries()) {
+          if (i === events.length - 1) cursor = item.cursor;
+          yield { id: isEnd ? after() : formatSessionCursor({ states: cursor, place, session }), event };
         }
         cursor = item.cursor;
         if (isEnd) return;
@@ -108,13 +108,13 @@ export async function* namespaceEvents(
   states: States,
   { from, signal }: { from?: StateCursor | undefined; signal: AbortSignal },
 ): AsyncGenerator<Placed> {
-  const turns = new TurnsTold();
+  const turns = new SentTurns();
   let cursor = from ?? { sessions: '0', turns: '0' };
   for await (const item of states.changes({ from, signal })) {
-    const told = turns.tell(item);
-    for (const [i, event] of told.entries()) {
-      if (i === told.length - 1) cursor = item.cursor;
-      yield { id: formatStateCursor(cursor), told: event };
+    const events = turns.events(item);
+    for (const [i, event] of events.entries()) {
+      if (i === events.length - 1) cursor = item.cursor;
+      yield { id: formatStateCursor(cursor), event };
     }
     cursor = item.cursor;
   }
@@ -132,27 +132,27 @@ async function* statesOf(
 }
 
 /** The states of turns that a follower was told. */
-class TurnsTold {
-  readonly #told = new Map<string, TurnView>();
+class SentTurns {
+  readonly #sent = new Map<string, TurnView>();
 
-  tell({ change }: PlacedChange): Told[] {
+  events({ change }: PlacedChange): StreamEvent[] {
     const { view, isDeleted } = change;
     const { uid, name } = view.metadata;
     if (change.kind === 'session') {
-      return [isDeleted ? { type: 'deleted', data: { session: name, uid } } : tellSession(change.view)];
+      return [isDeleted ? { type: 'deleted', data: { session: name, uid } } : sessionEvent(change.view)];
     }
     const { session } = change.view;
     if (isDeleted) {
-      this.#told.delete(uid);
+      this.#sent.delete(uid);
       return [{ type: 'deleted', data: { session, turn: name, uid } }];
     }
-    const told = tellTurn(change.view, this.#told.get(uid));
-    this.#told.set(uid, change.view);
-    return told;
+    const events = turnEvents(change.view, this.#sent.get(uid));
+    this.#sent.set(uid, change.view);
+    return events;
   }
 }
 
-function tellLine(line: PodLine, session: string): Told {
+function lineEvent(line: PodLine, session: string): StreamEvent {
   if (line.kind === 'text') return { type: 'log', data: { session, text: line.text } };
   if (line.kind === 'dropped') return { type: 'dropped', data: { session, events: line.events } };
   const { turn, at, event } = line.event;

@@ -65,18 +65,18 @@ export class States {
     this.#catchUp = new CatchUp(surroundings.clock, () =>
       Promise.all([this.#sessions.relist(this.#stopped.signal), this.#turns.relist(this.#stopped.signal)]),
     );
-    const tell = (change: Change) => {
+    const pass = (change: Change) => {
       for (const pending of this.#followers) pending.add(change);
     };
     this.#sessions.addHandler({
-      add: (view) => tell({ kind: 'session', view }),
-      update: (view) => tell({ kind: 'session', view }),
-      delete: (view) => tell({ kind: 'session', view, isDeleted: true }),
+      add: (view) => pass({ kind: 'session', view }),
+      update: (view) => pass({ kind: 'session', view }),
+      delete: (view) => pass({ kind: 'session', view, isDeleted: true }),
     });
     this.#turns.addHandler({
-      add: (view) => tell({ kind: 'turn', view }),
-      update: (view) => tell({ kind: 'turn', view }),
-      delete: (view) => tell({ kind: 'turn', view, isDeleted: true }),
+      add: (view) => pass({ kind: 'turn', view }),
+      update: (view) => pass({ kind: 'turn', view }),
+      delete: (view) => pass({ kind: 'turn', view, isDeleted: true }),
     });
     this.#sessions.start();
     this.#turns.start();

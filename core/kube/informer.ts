@@ -218,11 +218,11 @@ export class Informer<T extends KubeObject, C extends CachedObject = Stored<T>> 
       onSynced: () => {
         const isNew = !scope.synced;
         scope.synced = true;
-        this.#tellSynced();
+        this.#notifySynced();
         if (isNew) this.#options.onKnown?.();
       },
       onClosed: (closed) => {
-        this.#tellSynced();
+        this.#notifySynced();
         this.#options.onClosed?.(namespace as string, closed);
         this.#options.onKnown?.();
       },
@@ -231,7 +231,7 @@ export class Informer<T extends KubeObject, C extends CachedObject = Stored<T>> 
     return scope;
   }
 
-  #tellSynced(): void {
+  #notifySynced(): void {
     if (this.isSynced) for (const { resolve } of this.#waiting.splice(0)) resolve();
   }
 

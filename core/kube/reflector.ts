@@ -145,7 +145,7 @@ export class Reflector<T extends KubeObject, C extends CachedObject> {
     this.#options.onSynced();
     this.#options.onChanges(changes);
     if (wasClosed) this.#options.onClosed(undefined);
-    for (const tell of this.#asking.splice(0, asking)) tell();
+    for (const answer of this.#asking.splice(0, asking)) answer();
   }
 
   /**
@@ -161,7 +161,7 @@ export class Reflector<T extends KubeObject, C extends CachedObject> {
     const isNew = !this.#closed;
     this.#closed = error as Error;
     if (isNew) this.#options.onClosed(this.#closed);
-    for (const tell of this.#asking.splice(0)) tell();
+    for (const answer of this.#asking.splice(0)) answer();
     return Number.POSITIVE_INFINITY;
   }
 

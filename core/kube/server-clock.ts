@@ -44,7 +44,7 @@ export class ServerClock implements Clock, RemoteClock {
   /** Sum of the jumps back that no jump forward has made up for. */
   #behindMs = 0;
   /** The time that was told last. */
-  #told = Number.NEGATIVE_INFINITY;
+  #lastRead = Number.NEGATIVE_INFINITY;
 
   constructor(own: Clock, log: Logger) {
     this.#own = own;
@@ -78,9 +78,9 @@ export class ServerClock implements Clock, RemoteClock {
   /** Stands still where a correction would turn it back: what was decided because a time had come stays decided. */
   now(): number {
     const time = this.#offset === undefined ? this.#own.now() : Math.round(this.#offset + this.#own.monotonic());
-    const isCorrected = time < this.#told && this.#told - time <= JUMP_MS;
-    if (!isCorrected) this.#told = time;
-    return this.#told;
+    const isCorrected = time < this.#lastRead && this.#lastRead - time <= JUMP_MS;
+    if (!isCorrected) this.#lastRead = time;
+    return this.#lastRead;
   }
 
   monotonic(): number {

@@ -305,12 +305,12 @@ export class PodWorker {
    */
   async #stored(failure: string, write: () => Promise<void>): Promise<boolean> {
     const { clock, logger, stopping } = this.#deps;
-    for (let told = false; ; told = true) {
+    for (let isLogged = false; ; isLogged = true) {
       try {
         await write();
         return true;
       } catch (error) {
-        if (!told) logger.warn({ pod: this.#pod.metadata.name, uid: this.uid, err: error }, failure);
+        if (!isLogged) logger.warn({ pod: this.#pod.metadata.name, uid: this.uid, err: error }, failure);
         if (error instanceof ApiError || !(await pause(clock, STORE_RETRY_MS, stopping))) return false;
       }
     }

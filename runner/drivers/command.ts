@@ -1,11 +1,11 @@
 import { conclude } from '../../core/result/conclude.ts';
 import type { Hidden } from '../../core/text/hidden.ts';
-import { toldSurvivors } from '../process/survivors.ts';
+import { redactedSurvivors } from '../process/survivors.ts';
 import type { Completion, Driver, DriverOptions, StopReason, TurnHooks, TurnRequest } from './driver.ts';
 import { failedBy } from './failed.ts';
 import { Families } from './families.ts';
 import { requestOf } from './input.ts';
-import { argumentsOf, type Errand, type Plan, planOnce, runOnce } from './once.ts';
+import { argumentsOf, type ProcessPlan, type ProcessRequest, planOnce, runOnce } from './once.ts';
 
 /** Driver with a fresh process per turn: the machine has all its resources back when the turn ends. */
 export class CommandDriver implements Driver {
@@ -20,9 +20,9 @@ export class CommandDriver implements Driver {
   }
 
   async run(request: TurnRequest, hooks: TurnHooks): Promise<Completion> {
-    let plan: Plan | undefined;
+    let plan: ProcessPlan | undefined;
     try {
-      plan = planOnce(this.#options, await this.#errand(request), hooks, this.#secrets);
+      plan = planOnce(this.#options, await this.#processRequest(request), hooks, this.#secrets);
       if (hooks.signal.aborted) {
         const { outcome, error } = hooks.signal.reason as StopReason;
         return { outcome, error, leftRunning: [] };
@@ -39,7 +39,7 @@ export class CommandDriver implements Driver {
     return this.#families.stop(graceMs);
   }
 
-  async #errand(request: TurnRequest): Promise<Errand> {
+  async #processRequest(request: TurnRequest): Promise<ProcessRequest> {
     const { facts, directories, clock } = this.#options;
     const { turn, approval } = request;
     return {
@@ -52,14 +52,14 @@ export class CommandDriver implements Driver {
     };
   }
 
-  async #execute(plan: Plan, hooks: TurnHooks): Promise<Completion> {
+  async #execute(plan: ProcessPlan, hooks: TurnHooks): Promise<Completion> {
     const { exit, stopped, result, family } = await runOnce(plan, this.#families, this.#options, hooks);
     const errorTail = hooks.log.errorTail();
     const ending = { exit, stopped, result: hooks.given() ?? result, errorTail, secrets: this.#secrets };
     const leftRunning = await family.survivors();
     return {
       ...conclude(ending),
-      leftRunning: toldSurvivors(leftRunning, this.#secrets.errors),
+      leftRunning: redactedSurvivors(leftRunning, this.#secrets.errors),
     };
   }
 }

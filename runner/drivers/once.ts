@@ -21,7 +21,7 @@ import { type ArgumentsPlace, argsWith, checkArguments, textOf, writeInputFile }
 import { type ResultReader, resultReader } from './result.ts';
 
 /** Command and input of a process. */
-export interface Errand {
+export interface ProcessRequest {
   command: string[];
   args: string[];
   /** Name of the setting with the command, for errors. */
@@ -36,7 +36,7 @@ export interface Errand {
 }
 
 /** Program, arguments, environment and input of a process. */
-export interface Plan {
+export interface ProcessPlan {
   field: string;
   file: string;
   argv0: string;
@@ -63,12 +63,12 @@ type Hooks = Pick<TurnHooks, 'started' | 'active' | 'collecting' | 'event' | 'lo
 /** Checks everything that can be checked before a start. Throws a TurnFailure that names the field. */
 export function planOnce(
   { facts, directories, path }: DriverOptions,
-  errand: Errand,
+  requested: ProcessRequest,
   hooks: Hooks,
   secrets: Hidden,
-): Plan {
+): ProcessPlan {
   const { agent } = facts;
-  const { field, place } = errand;
+  const { field, place } = requested;
   const cwd = agent.workingDir ?? directories.work;
   remakeDirectories(directories);
   checkWorkingDirectory(cwd);
@@ -79,7 +79,7 @@ export function planOnce(
   const env = agentEnvironment(facts, directories, path, {
     BERTH_STATE_DIR: directories.state,
     BERTH_SESSION: facts.name,
-    ...errand.variables,
+    ...requested.variables,
     ...(agent.result === 'Envelope' && {
       BERTH_RESULT_START_MARKER: markers.start,
       BERTH_RESULT_END_MARKER: markers.end,
@@ -87,17 +87,17 @@ export function planOnce(
     }),
     ...(agent.input === 'File' && { BERTH_INPUT_FILE: join(directories.run, inputFile) }),
   });
-  const [program = '', ...fixed] = errand.command;
+  const [program = '', ...fixed] = requested.command;
   const file = findProgram(program, env.PATH ?? path, cwd, field);
   const standard = standardVariables(facts, directories);
-  const line = () => `${JSON.stringify(errand.request())}\n`;
+  const line = () => `${JSON.stringify(requested.request())}\n`;
   const expanded =
     agent.input === 'Args'
-      ? argsWith(errand.args, errand.input, standard, place)
-      : errand.args.map((arg) => expand(arg, standard));
+      ? argsWith(requested.args, requested.input, standard, place)
+      : requested.args.map((arg) => expand(arg, standard));
   checkArguments(expanded, place);
   const args = [...fixed, ...expanded];
-  const stdin = agent.input === 'Text' ? textOf(errand.input) : agent.input === 'Stdin' ? line() : '';
+  const stdin = agent.input === 'Text' ? textOf(requested.input) : agent.input === 'Stdin' ? line() : '';
   const removals = [() => discard(resultFile)];
   if (agent.input === 'File') removals.push(writeInputFile(directories.run, inputFile, line()).remove);
   return {
@@ -123,7 +123,7 @@ export function planOnce(
 
 /** Runs the process to its end, or stops it. Rejects with a TurnFailure when the process cannot be started. */
 export async function runOnce(
-  plan: Plan,
+  plan: ProcessPlan,
   families: Families,
   { flow, clock }: Pick<DriverOptions, 'flow' | 'clock'>,
   hooks: Hooks,
@@ -142,7 +142,7 @@ export async function runOnce(
 
 async function attend(
   family: Contained,
-  plan: Plan,
+  plan: ProcessPlan,
   { flow, clock }: Pick<DriverOptions, 'flow' | 'clock'>,
   hooks: Hooks,
 ): Promise<Ran> {

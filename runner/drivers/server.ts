@@ -8,7 +8,7 @@ import { expand } from '../../core/text/placeholders.ts';
 import type { ProcessSpec, Survivor } from '../process/contained.ts';
 import type { Exit } from '../process/exit.ts';
 import { checkWorkingDirectory, findProgram } from '../process/program.ts';
-import { toldSurvivors } from '../process/survivors.ts';
+import { redactedSurvivors } from '../process/survivors.ts';
 import { remakeDirectories } from '../system/directories.ts';
 import type { Completion, Driver, DriverOptions, StopReason, TurnHooks, TurnRequest } from './driver.ts';
 import { agentEnvironment, standardVariables } from './environment.ts';
@@ -131,7 +131,7 @@ export class ServerDriver implements Driver {
     const survivors = settled ?? (await family.survivors());
     return {
       ...conclude({ ...ending, errorTail: hooks.log.errorTail(), secrets: this.#secrets }),
-      leftRunning: toldSurvivors(
+      leftRunning: redactedSurvivors(
         survivors.filter(({ pid }) => !own.has(pid)),
         this.#secrets.errors,
       ),
@@ -155,8 +155,8 @@ export class ServerDriver implements Driver {
 
   /** Gives up the server because processes of an earlier turn are still running. */
   #giveUp(server: ServerProcess, hooks: TurnHooks, leftovers: Survivor[]): void {
-    const told = toldSurvivors(leftovers, this.#secrets.logs);
-    const names = told.map(({ pid, command }) => `${pid} ${command}`).join(', ');
+    const running = redactedSurvivors(leftovers, this.#secrets.logs);
+    const names = running.map(({ pid, command }) => `${pid} ${command}`).join(', ');
     const text = `[berth: the server is started again, as processes of an earlier turn still run: ${names}]\n`;
     hooks.log.stderr(Buffer.from(text));
     this.#server = undefined;

@@ -2,14 +2,14 @@ import { conclude } from '../../core/result/conclude.ts';
 import { TurnFailure } from '../../core/result/failure.ts';
 import type { Hidden } from '../../core/text/hidden.ts';
 import { checkWorkingDirectory, findProgram } from '../process/program.ts';
-import { toldSurvivors } from '../process/survivors.ts';
+import { redactedSurvivors } from '../process/survivors.ts';
 import { remakeDirectories } from '../system/directories.ts';
 import { Clip, type Clipped } from '../text/clip.ts';
 import type { Completion, Driver, DriverOptions, StopReason, TurnHooks, TurnRequest } from './driver.ts';
 import { agentEnvironment } from './environment.ts';
 import { failedBy } from './failed.ts';
 import { Families } from './families.ts';
-import { type Plan, runOnce } from './once.ts';
+import { type ProcessPlan, runOnce } from './once.ts';
 import { type ShellInput, shellInput } from './shell-input.ts';
 
 /** Bytes of each stream's beginning in the result; the turn's log has more. */
@@ -18,7 +18,7 @@ const TAIL_BYTES = 32 * 1024;
 const SHELLS = ['bash', 'sh'] as const;
 
 /** Plan of a turn's shell. */
-interface ShellPlan extends Omit<Plan, 'reader'> {
+interface ShellPlan extends Omit<ProcessPlan, 'reader'> {
   shell: (typeof SHELLS)[number];
 }
 
@@ -119,7 +119,7 @@ export class ShellDriver implements Driver {
     const { exit, stopped, family } = await runOnce({ ...plan, reader }, this.#families, this.#options, hooks);
     hooks.log.flush();
     const survivors = await family.survivors();
-    const leftRunning = toldSurvivors(survivors, this.#secrets.errors);
+    const leftRunning = redactedSurvivors(survivors, this.#secrets.errors);
     const given = hooks.given();
     if (given) {
       const ending = { exit, stopped, result: given, errorTail: hooks.log.errorTail(), secrets: this.#secrets };
@@ -130,7 +130,7 @@ export class ShellDriver implements Driver {
       exitCode: exit.code,
       signal: exit.signal,
       shell,
-      background: toldSurvivors(survivors, this.#secrets.outputs),
+      background: redactedSurvivors(survivors, this.#secrets.outputs),
     };
     return {
       outcome: stopped?.outcome ?? 'Succeeded',

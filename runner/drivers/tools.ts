@@ -17,7 +17,7 @@ import type { Completion, Driver, DriverOptions, StopReason, TurnHooks, TurnRequ
 import { failedBy } from './failed.ts';
 import { Families } from './families.ts';
 import { requestOf } from './input.ts';
-import { type Errand, planOnce, type Ran, runOnce } from './once.ts';
+import { type ProcessRequest, planOnce, type Ran, runOnce } from './once.ts';
 import { type ToolCall, toolInput } from './tool-calls.ts';
 
 /** Time from SIGTERM to SIGKILL when a tool runs too long, milliseconds. */
@@ -109,10 +109,10 @@ export class ToolsDriver implements Driver {
     const status = 'error' in outcome ? ('error' as const) : ('success' as const);
     const code = 'error' in outcome && { code: outcome.error.code };
     hooks.event({ type: 'event', event: 'tool.finished', ...facts, status, ...code, duration_ms: duration });
-    const told = redactValue(facts, this.#secrets.outputs, () => {
+    const redacted = redactValue(facts, this.#secrets.outputs, () => {
       this.#redactions += 1;
     }) as typeof facts;
-    return { ...told, status, ...outcome, duration_ms: duration } as ToolResult;
+    return { ...redacted, status, ...outcome, duration_ms: duration } as ToolResult;
   }
 
   async #outcome(call: ToolCall, request: TurnRequest, hooks: TurnHooks, calls: number): Promise<Outcome> {
@@ -158,7 +158,7 @@ export class ToolsDriver implements Driver {
         hooks.started(pid);
       },
     };
-    const plan = planOnce(this.#options, this.#errand(tool, call, request), own, this.#secrets);
+    const plan = planOnce(this.#options, this.#processRequest(tool, call, request), own, this.#secrets);
     try {
       const ran = await runOnce(plan, this.#families, this.#options, own);
       // No process of a tool outlives its call.
@@ -174,7 +174,7 @@ export class ToolsDriver implements Driver {
     }
   }
 
-  #errand(tool: ToolSpec, call: ToolCall, request: TurnRequest): Errand {
+  #processRequest(tool: ToolSpec, call: ToolCall, request: TurnRequest): ProcessRequest {
     const { facts, clock } = this.#options;
     const { turn } = request;
     const { agent } = facts;

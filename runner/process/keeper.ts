@@ -126,13 +126,13 @@ class Kept implements Contained {
   }
 
   terminate(): void {
-    this.#tell('T');
+    this.#send('T');
   }
 
   kill(): void {
     if (this.#isGone) return;
     this.killing = true;
-    this.#tell('K');
+    this.#send('K');
     this.#killStopped(KILL_DEADLINE_MS);
   }
 
@@ -145,7 +145,7 @@ class Kept implements Contained {
   }
 
   release(): void {
-    this.#tell('C');
+    this.#send('C');
   }
 
   /** Sends a command, whose answer comes to the last of `waiting`. */
@@ -156,11 +156,11 @@ class Kept implements Contained {
         cancel();
         resolve(answer);
       });
-      this.#tell(command);
+      this.#send(command);
     });
   }
 
-  #tell(command: 'T' | 'K' | 'L' | 'S' | 'C'): void {
+  #send(command: 'T' | 'K' | 'L' | 'S' | 'C'): void {
     if (!this.#isGone) this.#control.write(command);
   }
 

@@ -9,6 +9,6 @@ const MAX_COMMAND_BYTES = 250;
  * Returns the survivors for reports. Commands are redacted before they are cut, because half of a secret would not be
  * recognized.
  */
-export function toldSurvivors(survivors: Survivor[], rules: Rules): Survivor[] {
+export function redactedSurvivors(survivors: Survivor[], rules: Rules): Survivor[] {
   return survivors.map(({ pid, command }) => ({ pid, command: clip(redact(command, rules), MAX_COMMAND_BYTES) }));
 }

@@ -16,7 +16,7 @@ import { errorCode } from '../system/errors.ts';
 import { type KnownState, sendState } from '../turn/frames.ts';
 import { movingLine } from '../turn/moving.ts';
 import { PastTurns } from '../turn/past-turns.ts';
-import { legOf, STOP_GRACE_MS, TurnRun, type TurnSurroundings } from '../turn/turn.ts';
+import { STOP_GRACE_MS, segmentOf, TurnRun, type TurnSurroundings } from '../turn/turn.ts';
 import { ArrivingFiles } from './agent-files.ts';
 
 /** Limit of the archives with the agent's files. */
@@ -160,18 +160,18 @@ export class BoundSession {
    */
   turn(message: StartTurn | ResumeTurn, refuse: Refuse): Refusal | undefined {
     const { turn, attempt } = message;
-    const leg = legOf(message);
+    const segment = segmentOf(message);
     const current = this.#current;
     if (current && !(current.parked && 'approval' in message)) {
       if (!isAttempt(current, turn, attempt)) return refusal('Busy', `turn ${current.message.turn} runs`);
-      if ('approval' in message && legOf(current.message) !== leg && !current.decide(message.approval)) {
+      if ('approval' in message && segmentOf(current.message) !== segment && !current.decide(message.approval)) {
         return refusal('UnknownRequest', `the turn does not wait for ${message.approval.requestId}`);
       }
       current.sayStarted();
       return undefined;
     }
     const last = this.#last;
-    if (last?.frames && last.frames.last > this.#acknowledged && legOf(last.message) === leg) {
+    if (last?.frames && last.frames.last > this.#acknowledged && segmentOf(last.message) === segment) {
       this.#surroundings.sender.resend(last.frames.first);
       return undefined;
     }
@@ -266,7 +266,7 @@ export class BoundSession {
           uid: run.message.turn,
           attempt: run.message.attempt,
           phase: run.phase,
-          ...(run.told && { told: run.told }),
+          ...(run.lastDecided && { told: run.lastDecided }),
           ...(run.started && {
             startedAt: run.started.at,
             runningMs: Math.round(clock.monotonic() - run.startedAt),

@@ -1,5 +1,5 @@
 import type { ResumeTurn, StartTurn } from '../../core/frames/messages.ts';
-import { legOf } from './turn.ts';
+import { segmentOf } from './turn.ts';
 
 /** Limit of the turns that are remembered one by one. */
 const MAX_KNOWN = 1024;
@@ -8,7 +8,7 @@ interface Past {
   index: number;
   /** Highest attempt that ended; 0 for none. */
   ended: number;
-  /** Legs that ended with a question. */
+  /** Segments that ended with a question. */
   asked: Set<string>;
 }
 
@@ -30,20 +30,20 @@ export class PastTurns {
     this.#put(turn, { index, ended: attempt, asked: new Set() });
   }
 
-  /** Records that a leg of an attempt has ended with a question: the turn continues with the decision. */
+  /** Records that a segment of an attempt has ended with a question: the turn continues with the decision. */
   asked(message: StartTurn | ResumeTurn): void {
     const { turn, index } = message;
     const past = this.#known.get(turn);
-    const asked = new Set(past?.asked).add(legOf(message));
+    const asked = new Set(past?.asked).add(segmentOf(message));
     this.#put(turn, { index, ended: past?.ended ?? 0, asked });
   }
 
-  /** Returns the reason why a leg must not run; undefined where it may. */
+  /** Returns the reason why a segment must not run; undefined where it may. */
   problem(message: StartTurn | ResumeTurn): string | undefined {
     const { turn, index, attempt } = message;
     const past = this.#known.get(turn);
     if (!past) return index <= this.#forgotten ? 'turns after it have ended before' : undefined;
-    if (past.asked.has(legOf(message))) return 'it has asked before, and waits for the decision';
+    if (past.asked.has(segmentOf(message))) return 'it has asked before, and waits for the decision';
     return past.ended >= attempt ? `attempt ${attempt} has ended before` : undefined;
   }
 

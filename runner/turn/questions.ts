@@ -37,7 +37,7 @@ export class Questions {
   readonly #options: QuestionsOptions;
   #pending: Pending[] = [];
   #asking: Promise<void> = Promise.resolve();
-  #told: string | undefined;
+  #lastDecided: string | undefined;
   #over = false;
 
   constructor(options: QuestionsOptions) {
@@ -51,8 +51,8 @@ export class Questions {
   }
 
   /** Id of the request whose decision was delivered last. */
-  get told(): string | undefined {
-    return this.#told;
+  get lastDecided(): string | undefined {
+    return this.#lastDecided;
   }
 
   /** Resolves with the decision; rejects with an UnansweredError. `gone` aborts when the sender has gone. */
@@ -78,10 +78,10 @@ export class Questions {
    * effect.
    */
   decide(decided: Decided): boolean {
-    if (decided.requestId === this.#told) return true;
+    if (decided.requestId === this.#lastDecided) return true;
     const [head] = this.#pending;
     if (!head?.asked || head.id !== decided.requestId) return false;
-    this.#told = head.id;
+    this.#lastDecided = head.id;
     this.#pending.shift();
     head.waiter?.resolve(decided);
     this.#askNext();

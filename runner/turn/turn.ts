@@ -30,12 +30,12 @@ export interface TurnSurroundings extends FrameSurroundings {
   unpackEnvironment: (archive: { packed: Buffer; digest: string }) => Promise<void>;
 }
 
-/** Key of a leg. An attempt at a turn consists of legs: one up to its first question, and one from each decision on. */
-export function legOf(message: StartTurn | ResumeTurn): string {
+/** Key of a segment. An attempt at a turn consists of segments: one up to its first question, and one from each decision on. */
+export function segmentOf(message: StartTurn | ResumeTurn): string {
   return [message.turn, message.attempt, 'approval' in message ? message.approval.requestId : ''].join(' ');
 }
 
-/** A leg of an attempt at a turn, from its control line to the frame that ends it. Each leg has its own process. */
+/** A segment of an attempt at a turn, from its control line to the frame that ends it. Each segment has its own process. */
 export class TurnRun {
   readonly message: StartTurn | ResumeTurn;
   phase: 'Running' | 'Collecting' | 'Finished' = 'Running';
@@ -63,7 +63,7 @@ export class TurnRun {
   readonly #questions: Questions;
   readonly #log: TurnLog;
   #given: Envelope | undefined;
-  /** Number of values hidden in what the turn has returned, its earlier legs included. */
+  /** Number of values hidden in what the turn has returned, its earlier segments included. */
   #redactions: number;
   /** True while a process waits for a decision. */
   #waiting = false;
@@ -117,8 +117,8 @@ export class TurnRun {
   }
 
   /** Id of the request whose decision the agent was told last. */
-  get told(): string | undefined {
-    return this.#questions.told ?? ('approval' in this.message ? this.message.approval.requestId : undefined);
+  get lastDecided(): string | undefined {
+    return this.#questions.lastDecided ?? ('approval' in this.message ? this.message.approval.requestId : undefined);
   }
 
   /** Sends a question of the running process to a person. Rejects with an UnansweredError. */
@@ -162,7 +162,7 @@ export class TurnRun {
   }
 
   /**
-   * Runs the agent, then sends log, state and result. `before`: text that an earlier leg of the turn wrote here.
+   * Runs the agent, then sends log, state and result. `before`: text that an earlier segment of the turn wrote here.
    * Rejects only when the result cannot be sent.
    */
   async run(restored: TurnRequest['restored'], before: WrittenText | undefined): Promise<void> {
@@ -214,7 +214,7 @@ export class TurnRun {
    */
   #sendFiles(asks: boolean) {
     return this.#surroundings.meter.whileHeld(async (moving) => {
-      this.#tell(moving);
+      this.#reportMoving(moving);
       this.written = this.#log.close();
       const logSeq = this.#frames.log(this.written);
       const { state, problem } = await this.#frames.state();
@@ -224,7 +224,7 @@ export class TurnRun {
     });
   }
 
-  #tell(moving: Moving): void {
+  #reportMoving(moving: Moving): void {
     const line = movingLine(moving, this.#surroundings.secrets);
     if (line) this.#log.lines(line);
   }
@@ -232,7 +232,7 @@ export class TurnRun {
   /** Sends the current state, as it is at one moment, then the request. */
   async #ask(id: string, question: Question): Promise<void> {
     const { state, problem } = await this.#surroundings.meter.whileHeld((moving) => {
-      this.#tell(moving);
+      this.#reportMoving(moving);
       return this.#frames.state();
     });
     if (problem) throw problem;

@@ -56,8 +56,8 @@ export function checkConfiguration(body: unknown, type: ResourceType, name: stri
   const problems = typeProblems(body, type);
   if (problems.length > 0) {
     const where = `${metadata.namespace ?? ''}/${metadata.name}; ${given}`;
-    const told = problems.length === 1 ? problems[0] : `errors:\n${problems.map((each) => `  ${each}`).join('\n')}`;
-    throw failure(500, '', `failed to create typed patch object (${where}): ${told}`);
+    const text = problems.length === 1 ? problems[0] : `errors:\n${problems.map((each) => `  ${each}`).join('\n')}`;
+    throw failure(500, '', `failed to create typed patch object (${where}): ${text}`);
   }
   return body as unknown as ApiObject;
 }

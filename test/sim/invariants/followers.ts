@@ -45,7 +45,7 @@ export const toldOfItsOwn: MakeInvariant = (facts) => {
       const session = metadata.labels?.[LABEL_SESSION_UID];
       if (storage === 'pods' && session) containers.owned(session, metadata.uid ?? '');
     },
-    followerTold(follower, session, { told }) {
+    followerTold(follower, session, { event: told }) {
       if (told.type !== 'log' && told.type !== 'agent') return;
       const said =
         told.type === 'log' ? told.data.text : `"at":"${told.data.at}","event":${JSON.stringify(told.data.event)}`;
@@ -69,7 +69,7 @@ class Told {
   }
 
   /** Notes what is told; returns how often a line was, 0 for a state. */
-  note({ id, told }: Placed, podOf: (incarnation: number) => string): number {
+  note({ id, event: told }: Placed, podOf: (incarnation: number) => string): number {
     if (told.type === 'session' || told.type === 'turn') this.phases.set(told.data.uid, told.data.phase);
     if (told.type !== 'agent' && told.type !== 'log') return 0;
     const { incarnation = 0, seq = 0 } = parseSessionCursor(id)?.place ?? {};
@@ -129,7 +129,7 @@ export const followed: MakeInvariant = (facts) => {
       const told = all.get(key) ?? new Told(facts.kubelets.now);
       all.set(key, told);
       const times = told.note(placed, podOf(session));
-      const { type, data } = placed.told;
+      const { type, data } = placed.event;
       const isJudged = type === 'agent' || (type === 'log' && [...pods.keys()].some((uid) => isOfRun(data.text, uid)));
       if (times > 1 && isJudged)
         facts.fail('told once', `${key} is told ${times} times: ${JSON.stringify(data).slice(0, 160)}`);

@@ -145,7 +145,7 @@ export class Followers {
       for (;;) {
         const next = await Promise.race([events.next(), over]);
         if (!next || next.done) return;
-        trace.line(() => [person.name, 'is told', next.value.told.type, `place ${next.value.id}`]);
+        trace.line(() => [person.name, 'is told', next.value.event.type, `place ${next.value.id}`]);
         observer.followerTold(person.name, uid, next.value);
         yield next.value.id;
       }

@@ -4,7 +4,7 @@ import { asEventStream } from '../../../../api/streams/event-stream.ts';
 import type { Placed } from '../../../../core/follow/session-events.ts';
 import { settled, VirtualClock } from '../../../support/virtual-clock.ts';
 
-const event: Placed = { id: '1.2.3.4', told: { type: 'log', data: { session: 'notes', text: 'a line' } } };
+const event: Placed = { id: '1.2.3.4', event: { type: 'log', data: { session: 'notes', text: 'a line' } } };
 
 describe('a stream of server-sent events', () => {
   /** A stream, what it has said so far, and the event that it waits for. */

@@ -33,7 +33,7 @@ describe('text of an agent on a terminal', () => {
 
 describe('events in words', () => {
   test('say what happened in one line', () => {
-    const words = Object.fromEntries(Object.entries(eventExamples).map(([type, { told }]) => [type, inWords(told)]));
+    const words = Object.fromEntries(Object.entries(eventExamples).map(([type, { event }]) => [type, inWords(event)]));
     assert.deepEqual(words, {
       session:
         'session notes Queued, number 3 in the queue: AtCapacity: All 20 slots are taken; position 3 in the queue.',

@@ -11,8 +11,8 @@ import {
 import { merged } from '../../../../core/follow/merged.ts';
 import { ownLines, type PodLine, podLines } from '../../../../core/follow/pod-lines.ts';
 import { type Placed, sessionEvents } from '../../../../core/follow/session-events.ts';
+import { turnEvents } from '../../../../core/follow/state-events.ts';
 import { States } from '../../../../core/follow/states.ts';
-import { tellTurn } from '../../../../core/follow/told.ts';
 import { viewTurn } from '../../../../core/follow/views.ts';
 import { ApiError } from '../../../../core/kube/errors.ts';
 import type { KubeApi } from '../../../../core/kube/types.ts';
@@ -74,7 +74,7 @@ test('a place has fields of a newer version left out', () => {
 describe('the state of a turn', () => {
   const running = { phase: 'Running', index: 1, usage: { wall: 1 } };
   const view = (status: object) => viewTurn(aTurn('a', '1', status));
-  const types = (status: object, old?: object) => tellTurn(view(status), old && view(old)).map(({ type }) => type);
+  const types = (status: object, old?: object) => turnEvents(view(status), old && view(old)).map(({ type }) => type);
 
   test('is told with what has changed of it since', () => {
     assert.deepEqual(types(running), ['turn', 'usage']);
@@ -516,7 +516,7 @@ describe('the stream of a session', () => {
       const items = listedNow ? [{ metadata: present, spec: {}, status: { phase: 'Ready' } }] : [];
       return { items, metadata: { resourceVersion: String(10 * lists + 1) } };
     };
-    return (await firstOf({ list }, { uid }))?.told;
+    return (await firstOf({ list }, { uid }))?.event;
   }
 
   /** First event of the agent, and its id, of a pod that has said seven, from the place of the fifth on. */
@@ -538,8 +538,8 @@ describe('the stream of a session', () => {
     };
     const place = { incarnation: 1, seq: 5 };
     const from = { states: { sessions: '20', turns: '9' }, place, ...(session === undefined ? {} : { session }) };
-    const { id, told } = (await firstOf(api, { uid, from }, (placed) => placed.told.type === 'agent')) ?? {};
-    return [told?.type === 'agent' && told.data.event, id];
+    const { id, event } = (await firstOf(api, { uid, from }, (placed) => placed.event.type === 'agent')) ?? {};
+    return [event?.type === 'agent' && event.data.event, id];
   }
 
   test('begins with the session as it was made again while the watch still has the one before', async () => {

@@ -30,9 +30,9 @@ function plan(input: string) {
   mkdirSync(directories.run);
   const facts = { name: 'notes', uid: 's-1', agent: AGENT } as unknown as DriverOptions['facts'];
   const options = { facts, directories, path: '/usr/bin:/bin' } as DriverOptions;
-  const errand = { command: AGENT.command, args: AGENT.args, field: 'agent.command', input };
+  const requested = { command: AGENT.command, args: AGENT.args, field: 'agent.command', input };
   const hooks = { log: { stdout: () => {} }, event: () => {} } as unknown as Parameters<typeof planOnce>[2];
-  return planOnce(options, { ...errand, request: () => ({}), variables: {} }, hooks, hiddenBy({}));
+  return planOnce(options, { ...requested, request: () => ({}), variables: {} }, hooks, hiddenBy({}));
 }
 
 describe('a process that is planned', () => {

@@ -1,17 +1,25 @@
-import type { Told } from './events.ts';
+import type { StreamEvent } from './events.ts';
 import type { SessionView, TurnView } from './views.ts';
 
 /** Returns the event for the state of a session. */
-export function tellSession({ metadata, phase, reason, message, incarnation, podName, queue }: SessionView): Told {
+export function sessionEvent({
+  metadata,
+  phase,
+  reason,
+  message,
+  incarnation,
+  podName,
+  queue,
+}: SessionView): StreamEvent {
   const data = { session: metadata.name, uid: metadata.uid, phase, reason, message, incarnation, podName, queue };
   return { type: 'session', data };
 }
 
 /** Returns the events for the state of a turn, without what was told of it in the state `old` already. */
-export function tellTurn(turn: TurnView, old?: TurnView): Told[] {
+export function turnEvents(turn: TurnView, old?: TurnView): StreamEvent[] {
   const { metadata, session, phase, reason, message, status } = turn;
   const { approval, usage, artifacts, artifactsLeftOut, ...rest } = status;
-  const told: Told[] = [];
+  const events: StreamEvent[] = [];
   const state = { session, turn: metadata.name, uid: metadata.uid, phase, reason, message, ...rest };
   const {
     approval: oldApproval,
@@ -24,18 +32,18 @@ export function tellTurn(turn: TurnView, old?: TurnView): Told[] {
   // Before the end of the turn, after which a follower may stop to read.
   if ((artifacts || artifactsLeftOut) && !(old && isSame(artifacts, oldArtifacts))) {
     const data = { session, turn: metadata.name, artifacts: artifacts ?? [], leftOut: artifactsLeftOut };
-    told.push({ type: 'artifacts', data });
+    events.push({ type: 'artifacts', data });
   }
-  if (!isSame(state, oldState)) told.push({ type: 'turn', data: state });
+  if (!isSame(state, oldState)) events.push({ type: 'turn', data: state });
   if (approval && !isSame(approval, oldApproval)) {
     const { id, prompt, since, decided } = approval;
     const by = decided && { decision: decided.decision, note: decided.note, by: decided.by, at: decided.at };
-    told.push({ type: 'approval', data: { session, turn: metadata.name, id, prompt, since, decided: by } });
+    events.push({ type: 'approval', data: { session, turn: metadata.name, id, prompt, since, decided: by } });
   }
   if (usage && !isSame(usage, oldUsage)) {
-    told.push({ type: 'usage', data: { session, turn: metadata.name, usage } });
+    events.push({ type: 'usage', data: { session, turn: metadata.name, usage } });
   }
-  return told;
+  return events;
 }
 
 const isSame = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);

@@ -4,7 +4,7 @@ import type { Clock, Random } from '../core/runtime.ts';
 export interface Stdin extends AsyncIterable<Buffer> {
   /**
    * True for a pipe or a regular file: somebody has connected them to this command. A terminal, /dev/null and a socket
-   * say nothing: child processes of Node have an open socket as stdin unless told otherwise.
+   * say nothing: child processes of Node have an open socket as stdin by default.
    */
   readonly isPiped: boolean;
 }

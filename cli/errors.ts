@@ -47,7 +47,7 @@ export class Interrupted extends CliError {
   }
 }
 
-/** True where a signal has ended the command, but not what it waits for. */
+/** True where a signal has ended the command, while the turn or session that it waits for goes on. */
 export const detached = ({ reason }: AbortSignal): boolean => reason instanceof Interrupted && reason.detaches;
 
 /** Error of a stdout that cannot be written. A closed one is no failure: in `berth list | head` the reader has enough. */
@@ -58,7 +58,7 @@ export class OutputLost extends CliError {
 }
 
 /**
- * Returns the message and the exit code for anything that a command threw. Errors are told apart by their names, so
+ * Returns the message and the exit code for anything that a command threw. Errors are distinguished by their names, so
  * that commands that talk to no cluster need not load the client.
  */
 export function describeError(error: unknown, cli: { name: string }): { message: string; exitCode: number } {

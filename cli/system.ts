@@ -34,11 +34,11 @@ export function systemCli(): Cli {
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
     process.on(signal, () => {
       const reason = new Interrupted(signal);
-      // Kernel and shell both tell of a closed terminal.
+      // Kernel and shell both send a signal for a closed terminal.
       if (first === 'SIGHUP' && signal === 'SIGHUP') return;
       if (first) process.exit(reason.exitCode);
       first = signal;
-      // Without effect where stdout was lost before: what the command deletes then is not cut off by the first signal.
+      // This has no effect where stdout was lost before: the first signal then does not cut off a deletion.
       interruption.abort(reason);
     });
   }
@@ -55,7 +55,7 @@ export function systemCli(): Cli {
     (text) => process.stderr.write(text),
     () => messages()?.columns ?? 80,
   );
-  // Text of agents is in much of what is written, so all that goes to a terminal is made safe here.
+  // Much of the text comes from agents, so all that goes to a terminal is made safe here.
   const shown = new PrintablePieces();
   process.on('exit', () => {
     status.clear();
@@ -76,7 +76,7 @@ export function systemCli(): Cli {
       if (lost) return;
       const to = terminal();
       const hasRoom = process.stdout.write(to ? shown.add(text, to.hasColour) : text);
-      // An error is dealt with above, also for text that is not waited for.
+      // The code above handles the error, also of text whose writing nobody awaits.
       if (!hasRoom) await once(process.stdout, 'drain').catch(() => {});
     },
     say(line) {

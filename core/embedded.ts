@@ -6,7 +6,7 @@ import { isAbsolute, join, resolve } from 'node:path';
  * Facts about the embedded cluster for programs that are not part of it: the place of its files and its version suffix.
  */
 
-/** Suffix of the version that the embedded API server reports. A client tells by it that the cluster is embedded. */
+/** Suffix of the version that the embedded API server reports. A client recognizes an embedded cluster by it. */
 export const EMBEDDED_VERSION_SUFFIX = '+berth-embedded';
 
 /** `$BERTH_HOME`, or `berth` in the user's data folder; always absolute. */

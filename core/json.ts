@@ -25,7 +25,7 @@ export { isRawJSON as isRawNumber, rawJSON as rawNumber };
 const LONG = /(?:^|[[:,\s])-?(?:\d[\d.]{15}|\d[\d.]*[eE][-+]?\d{3})/;
 const NUMBER = /-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?/y;
 const PARTS = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([-+]?\d+))?$/;
-/** Random prefix that no string of a JSON text begins with, because no author of a text knows it. */
+/** Random prefix of no string in any JSON text, because no author of a text knows it. */
 const MARK = randomUUID();
 
 const QUOTE = 0x22;
@@ -36,7 +36,7 @@ const BACKSLASH = 0x5c;
 
 /**
  * Returns the value of a JSON text. `keep` makes the replacement of a number that a double cannot hold; default: a
- * RawNumber. Throws a SyntaxError as `JSON.parse` does, and whatever `keep` throws. Nothing is recursive, so the depth
+ * RawNumber. Throws a SyntaxError as `JSON.parse` does, and the errors of `keep`. Nothing is recursive, so the depth
  * is limited by `JSON.parse` alone.
  */
 export function parseExact(text: string, keep: (number: string) => unknown = rawJSON): unknown {
@@ -110,7 +110,7 @@ export function asDoubles(value: unknown): unknown {
   return value === undefined ? undefined : JSON.parse(JSON.stringify(value));
 }
 
-/** Returns the same text for equal values, whatever the order of their keys. */
+/** Returns the same text for equal values with any order of their keys. */
 export function canonicalJson(value: unknown): string {
   return JSON.stringify(value, (_key, item: unknown) =>
     typeof item === 'object' && item !== null && !Array.isArray(item) && !isRawJSON(item)

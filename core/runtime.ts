@@ -75,7 +75,7 @@ export function latestTime(clock: Clock): number {
   return clock.remote?.latest() ?? clock.now();
 }
 
-/** Leaps of the clock that it follows; a machine's own clock is told of none. */
+/** Leaps of the clock that it follows; a machine's own clock knows of none. */
 export function leapsOf(clock: Clock): readonly Leap[] {
   return clock.remote?.leaps ?? [];
 }

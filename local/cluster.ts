@@ -41,7 +41,7 @@ const NODE = [process.execPath, '--disable-warning=ExperimentalWarning'];
 
 interface ProgramOptions {
   env: Record<string, string>;
-  /** Called before every start, when no earlier run lives and none of its requests is under way. */
+  /** Prepares every start, when no earlier run lives and none of its requests is under way. */
   beforeStart?: () => Promise<void>;
 }
 

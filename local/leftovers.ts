@@ -6,7 +6,7 @@ import type { Home } from './home.ts';
 import { MARKER_ROOT } from './kubelet/markers.ts';
 import { type Belonging, killBelonging, processTable } from './kubelet/processes.ts';
 
-/** Environment variable of every program of a cluster: the home that it belongs to. */
+/** Environment variable of every program of a cluster, with the cluster's home. */
 export const MARKER_HOME = 'BERTH_LOCAL_HOME';
 
 /** A process does not end, or does not start; the text says why. */
@@ -34,7 +34,7 @@ const LOOK_MS = 10;
 const LOADING_LOOKS = 100;
 
 /**
- * Ends programs and pods of this home; no other process may run or start a cluster in it meanwhile. Rejects with a
+ * Ends programs and pods of this home; during that no other process may run or start a cluster in it. Rejects with a
  * `LocalError` unless all of them are certainly gone.
  *
  * A forked child that has not begun its program yet has the environment of its parent, so it has no marker. It still

@@ -19,7 +19,7 @@ const PORTS = 5;
 const POLL_MS = 10;
 
 export interface Place {
-  /** Environment variables that tell the program where to listen. */
+  /** Environment variables with the address on which the program listens. */
   env: Record<string, string>;
   /** URL that answers 200 once the program serves. */
   readyUrl: string;
@@ -33,7 +33,7 @@ export interface ProgramSpec {
   logPath: string;
   /** Returns the place to listen. Called again when that port was taken. */
   place(): Promise<Place>;
-  /** Called before every start, when no earlier run of the program lives. The result is added to the environment. */
+  /** Prepares every start, when no earlier run of the program lives. The result is added to the environment. */
   prepare(): Promise<Record<string, string>>;
 }
 

@@ -3,7 +3,7 @@
 import { closeSync, copyFileSync, openSync, renameSync, rmSync, statSync, truncateSync } from 'node:fs';
 import type { Clock, Logger } from '../core/runtime.ts';
 
-/** Size above which a log is copied, bytes. The older half of what is kept is in the copy. */
+/** Size above which a log is copied, bytes. The copy has the older half of the kept text. */
 const MAX_LOG = 10 * 1024 * 1024;
 const LOOK_MS = 10_000;
 

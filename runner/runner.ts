@@ -21,7 +21,7 @@ export interface Equipment {
   /** Meter of the driver's processes. */
   meter: Meter;
   state: StateDirectory;
-  /** Absent: the controller takes no artifacts. */
+  /** Directory of the artifacts, if the controller takes any. */
   output?: OutputDirectory;
   /** Fills the directory of the agent's files; throws an Error that names what was wrong. */
   unpackFiles: (archives: readonly Buffer[]) => Promise<void>;
@@ -45,7 +45,7 @@ export interface RunnerOptions {
   /** Writes to stderr: readable text without secrets. */
   writeText: (text: string) => void;
   equip: (bind: Bind) => Equipment;
-  /** Called when the runner is bound: from now on the session's processes may send requests. */
+  /** Handler of the binding. From then on the session's processes may send requests. */
   onSession?: (session: BoundSession, secrets: Hidden) => void;
 }
 
@@ -112,7 +112,7 @@ export class Runner {
     this.#control.push(chunk, (event) => this.#event(event));
   }
 
-  /** Called when stdout takes more. */
+  /** Goes on, because stdout takes more. */
   drained(): void {
     this.#blocked = false;
     if (this.#readyOwed) this.#ready();

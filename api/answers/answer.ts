@@ -6,7 +6,7 @@ import type { Problem } from '../problems/problems.ts';
 import type { Answer } from '../route.ts';
 
 /**
- * Bytes of a body that are given to the connection at once. Node tells only when a piece has been taken as a whole, so
+ * Bytes of a body that are given to the connection at once. Node says only when a piece has been taken as a whole, so
  * small pieces show that a slow reader still reads.
  */
 const PIECE_BYTES = 64 * 1024;

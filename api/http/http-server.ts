@@ -91,7 +91,7 @@ export class ParserErrors {
     }
   }
 
-  /** The refusal of an error; undefined for one of the connection, which nobody can be told. */
+  /** The refusal of an error; undefined for one of the connection, which has nobody to answer. */
   #problemOf({ code = '', reason, rawPacket }: ParserError): Problem | undefined {
     if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
       const text = `The request did not come within ${REQUEST_MS / 1000} s. Send headers and body faster.`;

@@ -1,5 +1,5 @@
 /**
- * Creates that can be repeated. The object remembers the request that created it. Concurrent requests are told apart by
+ * Creates that can be repeated. The object remembers the request that created it. Concurrent requests are distinguished by
  * an Event whose name follows from the key: only one of them creates it. The TTL of Events in the API server, an hour
  * by default, is longer than any request, and removes the Event.
  */

@@ -28,7 +28,7 @@ export interface Installation {
 export interface TextRequest {
   /** Live, until the session is finished or deleted. */
   follow: boolean;
-  /** RFC 3339; what the present pod printed earlier is left out. */
+  /** RFC 3339; earlier text of the present pod is left out. */
   sinceTime?: string;
   signal: AbortSignal;
 }
@@ -50,7 +50,7 @@ export interface Backend {
   dryRun(objects: NewObjects, mode: DryRun, cli: Cli): Promise<KubeObject[]>;
   /**
    * Resolves with the session as it is after the request. `spec.suspendRequest` identifies the request without `hold`. This and the
-   * methods below change the very object that is given: they reject with NotFound where another has its name by now.
+   * methods below change the given object only: they reject with NotFound where another has taken its name.
    */
   suspend(session: StoredSession, hold: boolean, signal: AbortSignal): Promise<StoredSession>;
   restart(session: StoredSession, signal: AbortSignal): Promise<StoredSession>;
@@ -80,7 +80,7 @@ export interface Backend {
   namespaceEvents(signal: AbortSignal, cli: Cli): AsyncIterable<Placed>;
   /** Pod of the build of an Environment and the lines that it has printed so far, where they can be read. */
   buildLines(environment: string, signal: AbortSignal): Promise<{ pod?: string; lines: string[] }>;
-  /** The versions of what the command talks to, as far as the caller may know them. */
+  /** Versions of the server and the cluster, as far as the caller may know them. */
   versions(signal: AbortSignal): Promise<ServerVersion>;
   /** A table with the columns that kubectl shows. */
   table(place: Place, options: ReadTableOptions): Promise<Table>;

@@ -5,7 +5,7 @@ import type { Outages } from './outages.ts';
 
 /** Sessions and turns of a namespace as commands use them, through the Kubernetes API or through Berth's HTTP API. */
 export interface Cluster extends Backend {
-  /** Reads objects. Those that the HTTP API does not tell of are Forbidden. */
+  /** Reads objects. Those that the HTTP API does not serve are Forbidden. */
   api: Pick<KubeApi, 'get' | 'list' | 'watch'>;
   namespace: string;
   /** Outages of what answers these calls. */
@@ -17,6 +17,6 @@ export interface Cluster extends Backend {
 /** A cluster whose Kubernetes API the caller can use. */
 export interface KubeCluster extends Cluster {
   api: KubeClient;
-  /** Resolves with the caller's name as `requester` of a spec, asked for once; empty where the cluster does not tell it. */
+  /** Resolves with the caller's name as `requester` of a spec, asked for once; empty where the cluster does not say it. */
   author(): Promise<{ requester?: string }>;
 }

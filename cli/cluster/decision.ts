@@ -47,7 +47,7 @@ export async function createApproval(
   await api.create(approvals, object, { signal });
 }
 
-/** Path of the review that tells callers what they may do. */
+/** Path of the review that says what the caller may do. */
 const ACCESS_REVIEW = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
 
 /** Reports whether the caller may decide on requests of the namespace. */

@@ -2,7 +2,7 @@ import type { KubeClient } from '../../core/kube/client.ts';
 import { collectionPath } from '../../core/kube/paths.ts';
 import type { CallOptions, Resource } from '../../core/kube/types.ts';
 
-/** Resource to list, and the part of the cluster to list it in. */
+/** Resource to list, and the part of the cluster that is listed. */
 export interface Place {
   resource: Resource;
   scope: { namespace?: string; labelSelector?: string; fieldSelector?: string };

@@ -3,7 +3,7 @@ import { mayRetry } from '../../core/kube/retry.ts';
 import type { Cli } from '../cli.ts';
 import { type CliError, unreachable } from '../errors.ts';
 
-/** Length of an outage after which it is told, milliseconds. A retry that succeeds before is not worth a line. */
+/** Length of an outage after which stderr says so, milliseconds. A retry that succeeds before is not worth a line. */
 const SAY_AFTER_MS = 2_000;
 /** Length of an outage after which a command that waits or follows gives up, milliseconds. */
 const PATIENCE_MS = 60_000;
@@ -12,8 +12,8 @@ const PATIENCE_MS = 60_000;
 const OF_NODES: ReadonlySet<RequestVerb> = new Set(['log', 'attach', 'exec']);
 
 /**
- * Outages of what a command talks to, found from the outcome of every request and its retries. Each outage is told once
- * on stderr, as is its end.
+ * Outages of the cluster or the server, found from the outcome of every request and its retries. The beginning and the end
+ * of each are said once on stderr.
  */
 export class Outages implements Disposable {
   readonly #of: 'cluster' | 'server';

@@ -15,7 +15,7 @@ export async function getSession({ api, namespace }: Cluster, name: string, sign
     return await api.get(sessions, { namespace, name }, { signal });
   } catch (error) {
     if (!isNotFound(error)) throw error;
-    // A cluster without Berth answers 404 too; a list tells the difference.
+    // A cluster without Berth answers 404 too; a list shows the difference.
     await api.list(sessions, { namespace, limit: 1, signal });
     throw refused(`there is no session "${name}" in namespace "${namespace}"; berth list -A shows those there are`);
   }

@@ -17,7 +17,7 @@ export interface AttachFlags extends ClusterFlags {
 const NAMED = 5;
 
 /**
- * Waits for a turn that was given before, and gives what the command that gave it would have given. A session stands for its running
+ * Waits for a turn that was created before, and prints what the command that created it would have printed. A session stands for its running
  * turn, otherwise for the next queued one, otherwise for its last. Without a name, the only turn of the namespace that has not ended.
  */
 export async function attach(named: string | undefined, flags: AttachFlags, cli: Cli): Promise<number> {

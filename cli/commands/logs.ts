@@ -98,7 +98,7 @@ async function followTurn(queued: StoredTurn, cluster: Cluster, cli: Cli): Promi
       if (isTerminal(now.status?.phase)) break;
     }
     await delay(cli.clock, LAST_LINES_MS, cli.interrupted);
-    // A slow follow ends too, once it has printed everything that the log holds by now.
+    // A slow follow ends too, once it has printed all of the log as it is now.
     const length = await textLength(turn, cluster, cli);
     for (let seen = printed, since = cli.clock.monotonic(); printed < length; ) {
       if (printed > seen) [seen, since] = [printed, cli.clock.monotonic()];

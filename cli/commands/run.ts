@@ -79,7 +79,7 @@ export async function run(words: string[], given: RunFlags, cli: Cli): Promise<n
   });
 }
 
-/** Waits for the turn and prints its output; with `--detach` prints the names of what was created. */
+/** Waits for the turn and prints its output; with `--detach` prints the names of the new objects. */
 async function finish(names: string[], turn: StoredTurn, flags: RunFlags, cluster: Cluster, cli: Cli): Promise<number> {
   const { output, detach, rm, quiet } = flags;
   const format = output === 'name' ? undefined : output;

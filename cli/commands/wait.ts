@@ -20,7 +20,7 @@ export interface WaitFlags extends ClusterFlags {
 
 /**
  * Waits by a watch until the session, or a turn of it, is where `--for` says. Fails at the deadline, and at once where the
- * object can never get there. Says on stderr what is waited for.
+ * object can never get there. Says on stderr what it waits for.
  */
 export async function wait(name: string, { for: target, timeout, ...flags }: WaitFlags, cli: Cli): Promise<number> {
   return withCluster(flags, cli, async (cluster) => {

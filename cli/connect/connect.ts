@@ -47,7 +47,7 @@ function keepWasmAsItIs(): void {
 }
 
 /**
- * Calls `use` with what the flags choose: the server of the HTTP API, or the cluster of a kubeconfig. Rejects where it does
+ * Calls `use` with the choice of the flags: the server of the HTTP API, or the cluster of a kubeconfig. Rejects where it does
  * not answer.
  */
 export async function withCluster<R>(
@@ -117,7 +117,7 @@ async function withKubeconfig<R>(
   }
 }
 
-/** Path of the review that tells callers who they are; Kubernetes allows it to every authenticated user by default. */
+/** Path of the review that says who the caller is; Kubernetes allows it to every authenticated user by default. */
 const SELF_REVIEW = '/apis/authentication.k8s.io/v1/selfsubjectreviews';
 
 /**

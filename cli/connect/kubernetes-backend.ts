@@ -10,7 +10,7 @@ import { replaced } from '../cluster/replaced.ts';
 /** Backend on the Kubernetes API. Modules are imported when they are needed: each command needs few of them. */
 export function kubernetesBackend(cluster: () => KubeCluster, api: KubeClient, cli: Cli): Backend {
   const ref = (name: string) => ({ namespace: cluster().namespace, name });
-  /** Resolves as the change does; a change of another object that has the name by now is told so. */
+  /** Resolves as the change does. Rejects with NotFound where another object has the name by now. */
   const ofThis = async <T>(change: Promise<T>, name: string, kind: 'session' | 'turn'): Promise<T> => {
     try {
       return await change;
@@ -68,7 +68,7 @@ export function kubernetesBackend(cluster: () => KubeCluster, api: KubeClient, c
   };
 }
 
-/** Reads artifacts with one reader, which keeps what several artifacts of a turn are parts of. */
+/** Reads artifacts with one reader, which keeps the content that several artifacts of a turn share. */
 function artifacts(api: KubeClient, namespace: () => string): Backend['artifact'] {
   let reader:
     | { read: InstanceType<typeof import('../../core/artifacts/stored.ts')['ArtifactReader']>['read'] }

@@ -9,7 +9,7 @@ interface Labelled {
 const DEPLOYMENTS = '/apis/apps/v1/deployments';
 const SELECTOR = 'app.kubernetes.io/name=berth';
 
-/** Reads what the cluster tells of versions; what the caller may not read is left out. */
+/** Reads the versions in the cluster; those that the caller may not read are left out. */
 export async function serverVersion({ api, embedded }: Pick<KubeCluster, 'api' | 'embedded'>, signal: AbortSignal) {
   const server: ServerVersion = {};
   const found = (await ifAllowed(api.raw('GET', '/version', { signal }))) as

@@ -13,7 +13,7 @@ import type { Cluster } from '../cluster/cluster.ts';
 import { refused } from '../errors.ts';
 import { refuseMissingInput } from '../input/input.ts';
 
-/** Checks of what a session or a turn asks for against its class, before anything is created. */
+/** Checks of a session or a turn against its class, before anything is created. */
 
 /** Fields of a turn that its class and the session's agent have a say in. */
 export interface AskedTurn {

@@ -47,7 +47,7 @@ export async function dryRun(objects: NewObjects, mode: DryRun, cluster: KubeClu
   return objectsOf(objects, cluster, send, isThere);
 }
 
-/** Returns the objects as they would be sent. `isThere` tells whether an Environment exists, which is then left out. */
+/** Returns the objects as they would be sent. `isThere` reports whether an Environment exists, which is then left out. */
 export function asSent(
   objects: NewObjects,
   namespace: string,

@@ -37,7 +37,7 @@ const OF_INPUT: [keyof InputFlags, flag: string][] = [
   ['inputFile', '--input-file'],
 ];
 
-/** Refuses flags and words that say what the manifest says too, by the flag and the field. */
+/** Refuses flags and words for a field that the manifest sets, too; the error names the flag and the field. */
 export function refuseConflicts(words: string[], flags: Flags, manifest: Manifest): void {
   const { session, turn } = manifest;
   const both = (flag: string, field: string) =>

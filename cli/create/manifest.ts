@@ -12,7 +12,7 @@ import { checked, collect, decode, openFile } from '../input/input.ts';
 import type { GivenMetadata } from './new-objects.ts';
 import { DEFAULT_CLASS } from './session-spec.ts';
 
-/** Manifests of `-f FILE`. The API server checks the fields of a spec; here is checked what the command needs to know. */
+/** Manifests of `-f FILE`. The API server checks the fields of a spec; this file checks those that the command reads. */
 
 interface Given<Spec> {
   name?: string;
@@ -96,7 +96,7 @@ function objectOf(document: unknown, what: string): Parsed {
   return { apiVersion, kind, metadata: metadata as unknown as KubeObject['metadata'], spec };
 }
 
-/** Keeps what a person writes into metadata, not what the API server adds. */
+/** Keeps the metadata that people write, without what the API server adds. */
 function given({ metadata }: Parsed): Omit<Given<never>, 'spec'> {
   const { name, generateName, labels, annotations } = metadata;
   return {
@@ -126,7 +126,7 @@ async function parse(text: string, what: string): Promise<unknown[]> {
     try {
       return [parseExact(text)];
     } catch {
-      // YAML has flow mappings that begin like JSON; its parser also tells the place of an error.
+      // YAML has flow mappings that begin like JSON; its parser also gives the place of an error.
     }
   }
   const { parseAllDocuments, visit } = await import('yaml');

@@ -17,7 +17,7 @@ export interface GivenMetadata {
 
 export interface NewSession extends SpecWithEnvironment {
   name: string;
-  /** Set for a session of a manifest, in which a field that no Session has is a mistake and refused. */
+  /** Metadata of a manifest. Where it is set, a field that no Session has is refused. */
   metadata?: GivenMetadata | undefined;
   /** The packed files of its agent. */
   archive?: Buffer | undefined;
@@ -25,7 +25,7 @@ export interface NewSession extends SpecWithEnvironment {
 
 export interface NewTurn {
   name: string;
-  /** Set for a turn of a manifest, as in `NewSession`. */
+  /** Metadata of a manifest, as in `NewSession`. */
   metadata?: GivenMetadata | undefined;
   spec: Omit<TurnSpec, 'session' | 'cancel'> & { cancel?: boolean };
 }

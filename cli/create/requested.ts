@@ -83,7 +83,7 @@ export async function sessionOfManifest(
   return { name, metadata: session.metadata, spec };
 }
 
-/** Returns the Turn of a manifest without a Session, and the session that it is for. */
+/** Returns the Turn of a manifest without a Session, and its session. */
 export async function turnOfManifest(
   manifest: Manifest,
   input: unknown,

@@ -22,7 +22,10 @@ const BLOCK_BYTES = 512;
 /** Number of entries that an error about their size names. */
 const NAMED = 5;
 
-/** Never packed unless everything is. Rules of ignore files tell cases apart; files with secrets are left out in any case. */
+/**
+ * Names that are packed only together with everything else. Rules of ignore files are case-sensitive; files with secrets are
+ * left out in any case.
+ */
 const NEVER = ['.git', '.venv', 'node_modules', '__pycache__', '.[eE][nN][vV]*'];
 const IGNORE_FILES = ['.gitignore', '.berthignore'];
 
@@ -47,14 +50,14 @@ interface Rules {
 
 export interface PackOptions {
   cwd: string;
-  /** True to pack also what is never packed and what ignore files name. */
+  /** True to pack also the files that are otherwise left out: those that are never packed and those that ignore files name. */
   all: boolean;
 }
 
 /**
  * Packs files and folders as a gzipped tar archive; a folder keeps its name, `.` and paths that end in `/.` stand for its
- * content. Refuses what does not exist, what is too large for a ConfigMap, and whatever a runner would refuse to unpack: what is neither
- * file, folder nor link, a link that leads out, too many entries, and too large an archive.
+ * content. Refuses a path that does not exist, files that are too large for a ConfigMap, and all that a runner would refuse
+ * to unpack: devices and sockets, a link that leads out, too many entries, and too large an archive.
  */
 export async function packFiles(paths: readonly string[], { cwd, all }: PackOptions): Promise<Buffer> {
   const entries = new Map<string, Entry>();
@@ -87,7 +90,7 @@ export async function packFiles(paths: readonly string[], { cwd, all }: PackOpti
   return archive;
 }
 
-/** Refuses what is a folder in one of the paths and a file or link in another. */
+/** Refuses a name that is a folder in one of the paths and a file or link in another. */
 function refuseFilesAsFolders(entries: ReadonlyMap<string, Entry>): void {
   for (const { name } of entries.values()) {
     const parent = entries.get(dirname(name));

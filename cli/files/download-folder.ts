@@ -6,7 +6,7 @@ import type { Random } from '../../core/runtime.ts';
 import { failed, refused } from '../errors.ts';
 import { printableName } from '../print/printable.ts';
 
-/** A file to be written: its path in the folder, and what it has to hold. */
+/** A file to be written: its path in the folder, and facts of its content. */
 interface FileToWrite {
   name: string;
   bytes: number;
@@ -86,7 +86,7 @@ export class DownloadFolder {
     );
   }
 
-  /** Checks that what is on the way is no link, which could lead out, and no file. */
+  /** Checks that the folders of the path are no links, which could lead out, and no files. */
   async #checkFolders(name: string): Promise<void> {
     const folder = await stat(this.#folder);
     // The folder itself is the caller's choice and may be a link.
@@ -121,7 +121,7 @@ export class DownloadFolder {
     }
   }
 
-  /** Gives the whole file its name; without `overwrite` only where nobody else has taken it meanwhile. */
+  /** Gives the whole file its name; without `overwrite` only while nobody else has taken the name. */
   async #put(part: string, path: string): Promise<void> {
     if (this.#overwrite) return rename(part, path);
     try {

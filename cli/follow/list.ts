@@ -8,7 +8,7 @@ const RETRY_MS = 500;
 
 /** Something that is listed and changes. */
 export interface Entry<T> {
-  /** Tells it from others of the list. */
+  /** Key that distinguishes it from the others of the list. */
   key: string;
   /** Its resourceVersion. */
   version: string;
@@ -24,7 +24,7 @@ export interface FollowedList<T> {
 
 /**
  * Yields everything that is listed, at once, and then every change. Survives lost connections and a restart of the API
- * server: what has changed meanwhile is yielded, what was deleted meanwhile is not. Rejects with the last error when the
+ * server: changes since are yielded, deletions since are not. Rejects with the last error when the
  * cluster stays away, and with the signal's reason.
  */
 export async function* followList<T>(

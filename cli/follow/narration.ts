@@ -25,8 +25,8 @@ interface NarrationOptions {
 const APART_MS = 5_000;
 
 /**
- * Begins to tell what happens in a turn that was just created. Undefined where the session cannot be read: the turn is
- * waited for without.
+ * Begins to show what happens in a turn that was just created. Resolves with undefined where the session cannot be read:
+ * the command then waits for the turn alone.
  */
 export async function narrate(turn: StoredTurn, cluster: Cluster, cli: Cli): Promise<Narration | undefined> {
   const ref = { namespace: cluster.namespace, name: turn.spec.session };
@@ -37,7 +37,7 @@ export async function narrate(turn: StoredTurn, cluster: Cluster, cli: Cli): Pro
   return new Narration({ turn, session, cluster, cli, isFirst });
 }
 
-/** Tells on stderr what happens in a turn while it happens: printed lines, events and questions. */
+/** Shows on stderr what happens in a turn while it happens: printed lines, events and questions. */
 class Narration {
   readonly #options: NarrationOptions;
   readonly #stop = new AbortController();
@@ -55,7 +55,7 @@ class Narration {
     this.#running = this.#run();
   }
 
-  /** Tells the rest of the ended turn's log, and ends. Never rejects: the turn's end is told elsewhere. */
+  /** Shows the rest of the ended turn's log, and ends. Never rejects: the turn's end is shown elsewhere. */
   async finish(ended: StoredTurn | undefined): Promise<void> {
     const { cli, cluster, turn } = this.#options;
     this.#stop.abort(new Error('the turn has ended'));

@@ -32,7 +32,7 @@ async function* withStates(
   cli: Cli,
   follow: (states: States) => AsyncGenerator<Placed>,
 ): AsyncGenerator<Placed> {
-  // A missing right is told at once; the watches would wait for it.
+  // A missing right is reported at once; the watches would wait for it.
   const options = { namespace, limit: 1, signal: cli.interrupted };
   await Promise.all([api.list(sessions, options), api.list(turns, options)]);
   const { clock, random } = cli;

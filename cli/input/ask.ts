@@ -26,7 +26,7 @@ export function ask(question: string, signal: AbortSignal): Promise<boolean> {
   });
 }
 
-/** Drops what was typed before the question: it was no answer to it. */
+/** Drops text that was typed before the question: it was no answer. */
 function discardTyped(): void {
   let terminal: number | undefined;
   try {

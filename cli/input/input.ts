@@ -32,7 +32,7 @@ const FLAGS = {
   textFile: '--text-file',
 } as const;
 
-/** Limit of the text that is read: no input of 128 KiB is longer, however it is indented. */
+/** Limit of the text that is read: an input of 128 KiB is no longer even if it is indented. */
 const MAX_TEXT_BYTES = 64 * MAX_INPUT_BYTES;
 
 /**

@@ -34,7 +34,7 @@ const MAX_TRIES = 10;
 
 /**
  * Creates a session with its turn. What is left of an earlier one, which has failed (`before`) or has no turn, is deleted
- * first. One that another process has begun meanwhile is waited for: no process deletes what another has begun.
+ * first. A turn that another process has begun since is waited for: no process deletes the turn of another.
  */
 export async function begin(
   { name, input }: Task,
@@ -61,8 +61,8 @@ export async function begin(
 }
 
 /**
- * Returns the turn of this name that another process has begun; otherwise deletes what is left of an earlier one, unless that has
- * changed meanwhile. Refuses what belongs to something else.
+ * Returns the turn of this name that another process has begun; otherwise deletes an earlier one, unless it has
+ * changed since. Refuses a name that belongs to something else.
  */
 async function begunElsewhere(
   name: string,
@@ -84,7 +84,7 @@ async function begunElsewhere(
   }
   try {
     if (session) {
-      // The version is that of the session without a turn that counts: what has been begun since has changed it.
+      // The version is that of the session without a turn that counts: a turn that was begun since has changed it.
       const { uid, resourceVersion } = session.metadata;
       await ifThere(api.delete(sessions, session.metadata, { uid, resourceVersion, signal }));
     }

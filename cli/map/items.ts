@@ -14,7 +14,7 @@ export interface Item {
 }
 
 const NEWLINE = 0x0a;
-/** Limit of a line: no input of 128 KiB is longer, however it is indented; bytes. */
+/** Limit of a line, bytes: an input of 128 KiB is no longer even if it is indented. */
 const MAX_LINE = 64 * MAX_INPUT_BYTES;
 
 /**

@@ -43,7 +43,7 @@ export class PrintablePieces {
     return shown;
   }
 
-  /** Returns what is still to be written after the last piece. */
+  /** Returns the rest to write after the last piece. */
   end(): string {
     const rest = printable(this.#cut) + (this.#isStyled ? RESET : '');
     this.#cut = '';

@@ -34,7 +34,7 @@ export function serverBackend(
   const pathOf = (session: string) => `${all}/sessions/${encodeURIComponent(session)}`;
   const turnPath = ({ spec, metadata }: StoredTurn) =>
     `${pathOf(spec.session)}/turns/${encodeURIComponent(metadata.name)}`;
-  /** Sends what is done once, however often it is sent. */
+  /** Sends a request whose effect comes once, even where it is sent several times. */
   const once = (path: string, body: object, signal: AbortSignal) =>
     client.json('POST', path, { body, key: randomUUID(), signal });
   /**
@@ -71,7 +71,7 @@ export function serverBackend(
     return objects.object(turns, await changeOnce(of, 'turns', body, signal));
   };
 
-  /** Resolves with the turn that a session of one turn was created with, once the controller has created it. */
+  /** Resolves with the turn of a session of one turn, once the controller has created it. */
   const firstTurn = async ({ metadata: { name } }: StoredSession, { clock, say, interrupted }: Cli) => {
     const ref = { namespace, name: firstTurnName(name) };
     objects.expectTurn(ref, name);
@@ -135,7 +135,7 @@ export function serverBackend(
       const spec = { requestId, decision, ...defined({ response }), ...(note && { note }) };
       await once(`${turnPath(turn)}/approvals`, { spec }, signal);
     },
-    // The HTTP API tells the rights of a caller only by refusing.
+    // The HTTP API shows the rights of a caller only by refusing.
     mayDecide: async () => true,
     async output(turn, signal) {
       const { output, outputRef } = turn.status ?? {};

@@ -15,7 +15,7 @@ export interface ServerRequest extends CallOptions {
   body?: object;
   /** Sent as Idempotency-Key, which makes a POST safe to repeat. */
   key?: string;
-  /** True for a request that may be sent again whatever became of it. GET may always. */
+  /** True for a request that may be sent again after any outcome. GET always may. */
   isRepeatable?: boolean;
 }
 
@@ -36,7 +36,7 @@ const ERROR_BYTES = 64 * 1024;
 export interface ServerClientOptions {
   clock: Clock;
   random: Random;
-  /** Called with the HTTP status of every answer, or with the error that came instead; a retry is another request. */
+  /** Handler of the HTTP status of every answer, or of the error that came instead. A retry is another request. */
   onRequest?: (outcome: number | Error) => void;
 }
 

@@ -6,11 +6,11 @@ import { CliError, EXIT, failed } from '../errors.ts';
 import { followObject } from '../follow/object.ts';
 import { printableLine } from '../print/printable.ts';
 
-/** The wait for a session to give up its pod, as it was asked to. */
+/** The wait for a session to give up its pod after a request. */
 interface Wait {
   /** Duration; undefined: no limit. */
   timeout: string | undefined;
-  /** What was asked for, in words after the session's name: while it is to come, and at the timeout. */
+  /** Words for the request after the session's name: while the wait goes on, and at its timeout. */
   words: { still: string; late: string };
 }
 

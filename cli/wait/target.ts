@@ -12,7 +12,7 @@ const CONDITIONS = { ready: 'Ready', suspended: 'Suspended', finished: 'Finished
 export type SessionTarget = keyof typeof CONDITIONS;
 export type WaitTarget = { session: SessionTarget } | { turn: string };
 
-/** How far an object is: `never` means that nothing that happens to it can bring it there any more. */
+/** Progress of an object towards the target; `never`: no event can bring it there any more. */
 export type Progress = { is: 'met' } | { is: 'never' | 'waits'; why: string };
 
 /** Parses the value of `--for`. */

@@ -111,12 +111,12 @@ interface FinishOptions {
   output?: 'json' | 'yaml' | undefined;
   /** False if the turn is deleted afterwards. */
   isKept?: boolean;
-  /** On a terminal: tell only what keeps the turn from starting. */
+  /** On a terminal: say only what keeps the turn from starting. */
   quiet?: boolean | undefined;
 }
 
 /**
- * Waits for the turn, on a terminal tells what happens meanwhile, and prints its output on stdout (a string as it is, anything else as JSON; the whole Turn with `-o
+ * Waits for the turn, shows on a terminal what happens until its end, and prints its output on stdout (a string as it is, anything else as JSON; the whole Turn with `-o
  * json`) and its error on stderr. Returns the exit code. Ctrl-C cancels the turn; the other signals leave it, unless it is deleted
  * afterwards.
  */

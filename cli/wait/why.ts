@@ -254,7 +254,7 @@ function starts(
   const { spec, status = {}, metadata } = session;
   const isStarting = ready?.reason === 'Starting' || ready === undefined;
   const [first] = live;
-  // A pod's time to start begins with the pod, which a session is admitted for.
+  // A pod's time to start begins with the pod, so after the session's admission.
   const admitted = status.conditions?.find(({ type, status }) => type === 'Admitted' && status === 'True');
   const own = spec.timeouts?.start ?? allowed?.timeouts?.start ?? DEFAULT_TIMEOUTS.start;
   const start = first?.status?.granted?.start ?? atMost(own, allowed?.maxTimeouts?.start);

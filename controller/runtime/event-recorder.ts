@@ -13,7 +13,7 @@ export interface EventRecorderOptions {
   component: string;
 }
 
-/** Object that an event is about. */
+/** Object of an event. */
 export type EventSubject = ObjectReference & { apiVersion: string; kind: string; name: string };
 
 const AGGREGATION_MS = 10 * 60_000;
@@ -25,7 +25,7 @@ const BURST = 25;
 const REFILL_MS = 30_000;
 const SEND_DEADLINE_MS = 5_000;
 /**
- * Time for which events wait before they are written: most tell of something that other writes follow, for example the start of a
+ * Time for which events wait before they are written: most are about something that other writes follow, for example the start of a
  * session, and these have the server to themselves. Equal events of that time are written once.
  */
 export const PAUSE_MS = 200;

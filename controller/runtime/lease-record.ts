@@ -32,7 +32,7 @@ export class LeaseRecord {
     this.#options = options;
   }
 
-  /** Undefined before the lease was read, and when it does not exist. */
+  /** The record as it was read; undefined before, and when the lease does not exist. */
   get spec(): LeaseSpec | undefined {
     return this.#seen?.lease.spec;
   }

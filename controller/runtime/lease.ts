@@ -25,7 +25,7 @@ export interface Leadership {
    * keeps leading until it fails to renew: for `renewDeadlineMs` at most.
    */
   found: boolean;
-  /** Aborts when the leadership ends, for whatever reason. */
+  /** Aborts when the leadership ends, for any reason. */
   signal: AbortSignal;
 }
 

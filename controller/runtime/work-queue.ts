@@ -131,7 +131,7 @@ export class WorkQueue {
   }
 
   /**
-   * Runs slow work within the processing of a key. Another key has the worker meanwhile, so keys that wait do not delay
+   * Runs slow work within the processing of a key. Another key gets the worker until then, so keys that wait do not delay
    * the others.
    */
   async withoutWorker<R>(work: () => Promise<R>): Promise<R> {

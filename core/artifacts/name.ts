@@ -1,7 +1,7 @@
 import { MAX_ARTIFACT_NAME_BYTES } from '../resources/limits.ts';
 
 /**
- * Reports whether the text is a path of a file in a folder: relative, with `/` between its parts, none of which is empty,
+ * Reports whether the text is a path of a file in a folder: relative, with `/` between its parts, no part empty,
  * `.` or `..`. Line feeds and other control characters are allowed, as in a file's name; whoever prints it escapes them.
  */
 export function isArtifactName(name: string): boolean {

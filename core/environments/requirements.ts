@@ -21,7 +21,7 @@ const ARCHIVE = /^[^ ;[=<>~!]+\.(whl|zip|tgz|tar(\.[a-z0-9]+)?)\b/i;
 export const MAX_REQUIREMENTS = 256;
 export const MAX_REQUIREMENT_LENGTH = 16_384;
 
-/** The requirements cannot be used. The message names the line, what is wrong with it and what to do. */
+/** The requirements cannot be used. The message names the line, its problem and what to do. */
 export class RequirementsError extends Error {
   readonly code = 'RequirementInvalid';
 }

@@ -4,7 +4,7 @@ import { defined } from '../defined.ts';
 import { compareVersions } from '../kube/resource-version.ts';
 import type { LinePlace } from '../pod-log/position.ts';
 
-/** Newest versions of sessions and turns that were told; '0' before the first. */
+/** Newest versions of sessions and turns that were sent; '0' before the first. */
 export interface StateCursor {
   sessions: string;
   turns: string;
@@ -14,7 +14,7 @@ export interface StateCursor {
 export interface EventPlace {
   incarnation: number;
   seq: number;
-  /** Place in the pod's log of the last line that was told, an event or text. Absent: before the first, or not known. */
+  /** Place in the pod's log of the last line that was sent, an event or text; undefined before the first, or if not known. */
   line?: LinePlace | undefined;
 }
 
@@ -22,11 +22,11 @@ export interface EventPlace {
 export interface SessionCursor {
   states: StateCursor;
   place: EventPlace;
-  /** Beginning of the session's UID: another session of the name numbers its pods anew. Undefined: that of any session. */
+  /** Beginning of the session's UID: another session of the name numbers its pods anew. Undefined: any session. */
   session?: string;
 }
 
-/** Length of the part of a UID that tells the sessions of a name apart. */
+/** Length of the part of a UID that distinguishes the sessions of a name. */
 const UID_CHARS = 8;
 
 const NUMBER = String.raw`(0|[1-9]\d{0,18})`;
@@ -62,13 +62,13 @@ export function formatSessionCursor({ states, place, session }: SessionCursor): 
   const parts: unknown[] = [formatStateCursor(states), place.incarnation, place.seq];
   if (session !== undefined) {
     parts.push(session);
-    // Of a line that is told in parts, the stream goes on at its beginning: readers part it at different places.
+    // A line that is sent in parts is sent again from its beginning, because readers part it at different places.
     if (place.line && place.line.newest >= 0n) parts.push(place.line.newest, Math.floor(place.line.line));
   }
   return parts.join('.');
 }
 
-/** Returns what tells the session of a UID apart in a cursor. */
+/** Returns the part of the UID that distinguishes the session in a cursor. */
 export const sessionOfUid = (uid: string): string => uid.slice(0, UID_CHARS);
 
 /** Reports whether `version` is newer than the place; so is one that cannot be compared. */

@@ -1,4 +1,4 @@
-/** What a stream of events tells about sessions and their turns. */
+/** Events of sessions and their turns in a stream. */
 import * as z from 'zod';
 import { dnsLabel, dnsSubdomain, timestamp } from '../resources/schema.ts';
 import { sessionPhase, sessionStatus } from '../resources/session.ts';

@@ -8,7 +8,7 @@ import type { EventPlace } from './cursor.ts';
 import { TimedIterator } from './timed-iterator.ts';
 import type { SessionView } from './views.ts';
 
-/** Two machines' clocks may differ by so much, milliseconds: rather a line twice than none. */
+/** Tolerated difference of two machines' clocks, milliseconds: a line comes twice rather than never. */
 export const SKEW_MS = 2_000;
 /** Time without a line after which a log has been read as far as it goes, milliseconds. */
 const QUIET_MS = 2_000;
@@ -47,7 +47,7 @@ export type PodLine = { place: EventPlace } & (
 export interface PodLinesOptions {
   clock: Clock;
   namespace: string;
-  /** Last event that was told. Absent: begin at `sinceTime`, RFC 3339, in the present pod. */
+  /** Last event that was sent. Default: begin at `sinceTime`, RFC 3339, in the present pod. */
   from?: EventPlace | undefined;
   sinceTime: string;
   signal: AbortSignal;
@@ -63,9 +63,9 @@ export async function* podLines(
   states: AsyncIterable<SessionView>,
   { clock, namespace, from, sinceTime, signal }: PodLinesOptions,
 ): AsyncGenerator<PodLine> {
-  /** Number of the last event that was told. Undefined: not known, as the stream began among the lines of a pod. */
+  /** Number of the last event that was sent; undefined where the stream began among the lines of a pod. */
   let seq = from?.line && from.seq === 0 ? undefined : from?.seq;
-  /** Place of the last line that was told in the log of the present pod. */
+  /** Place, in the log of the present pod, of the last line that was sent. */
   let at = from?.line;
   let since = from ? undefined : sinceTime;
   let last: number | undefined;
@@ -75,7 +75,7 @@ export async function* podLines(
     // Each pod numbers its events from 1. A place in none of the session's pods says nothing.
     if ((last ?? from?.incarnation ?? incarnation) !== incarnation) [seq, at] = [0, undefined];
     const here = (): EventPlace => ({ incarnation, seq: seq ?? 0, line: at });
-    /** True while the place has not been met: the lines were told, unless the log does not have its event any more. */
+    /** True until the place is met. Lines before it were sent, unless the log does not have its event any more. */
     let isBefore = !at && (seq ?? 0) > 0;
     const held = new HeldText();
     const takeHeld = () =>
@@ -83,7 +83,7 @@ export async function* podLines(
         at = line.at;
         return { kind: 'text' as const, text: line.text, place: here() };
       });
-    /** Lines that are stamped later, nanoseconds since the epoch, were printed after the event of the place was told. */
+    /** Time, nanoseconds since the epoch: lines with a later stamp were printed after the event of the place was sent. */
     const surelyNew = BigInt(clock.now() + SKEW_MS) * 1_000_000n;
     const start = since === undefined ? { seq: seq ?? 0, line: at } : { sinceTime: since };
     const pod = { namespace, name: podName, session: metadata.uid, incarnation };
@@ -125,7 +125,7 @@ export async function* podLines(
   }
 }
 
-/** The newest of the lines for which it is not known yet whether they were told, with their places. */
+/** The newest of the lines that may have been sent or not, with their places. */
 class HeldText {
   #lines: { text: string; at: LinePlace }[] = [];
   #chars = 0;
@@ -135,7 +135,7 @@ class HeldText {
   }
 
   push(text: string, at: LinePlace): void {
-    // Of a line that comes in parts all parts are later than what was told before.
+    // All parts of a line that comes in parts are later than what was sent before.
     this.#lines.push({ text, at: { ...at, line: Math.floor(at.line) } });
     this.#chars += LINE_CHARS + text.length;
     while (this.#chars > MAX_HELD) this.#chars -= LINE_CHARS + (this.#lines.shift() as { text: string }).text.length;

@@ -31,7 +31,7 @@ export interface SessionEventsOptions {
   resourceVersion?: string | undefined;
   /** Place after which the stream goes on. Default: the present states, then what happens. */
   from?: SessionCursor | undefined;
-  /** Printed lines are told, too. */
+  /** True to send printed lines, too. */
   logs: boolean;
   signal: AbortSignal;
 }
@@ -47,7 +47,7 @@ export async function* sessionEvents(
   let cursor = start?.states ?? BEGINNING.states;
   let place = start?.place ?? { incarnation: view?.incarnation ?? 0, seq: 0 };
   const deleted: StreamEvent = { type: 'deleted', data: { session: name, uid } };
-  // The session that gets the name next is told from its beginning.
+  // The session that gets the name next is sent from its beginning.
   const after = () => formatSessionCursor({ states: cursor, place: BEGINNING.place });
   if (!view) return yield { id: after(), event: deleted };
 
@@ -131,7 +131,7 @@ async function* statesOf(
   }
 }
 
-/** The states of turns that a follower was told. */
+/** The states of turns that a follower was sent. */
 class SentTurns {
   readonly #sent = new Map<string, TurnView>();
 

@@ -15,7 +15,7 @@ export function sessionEvent({
   return { type: 'session', data };
 }
 
-/** Returns the events for the state of a turn, without what was told of it in the state `old` already. */
+/** Returns the events for the state of a turn, without what the state `old` has sent already. */
 export function turnEvents(turn: TurnView, old?: TurnView): StreamEvent[] {
   const { metadata, session, phase, reason, message, status } = turn;
   const { approval, usage, artifacts, artifactsLeftOut, ...rest } = status;

@@ -12,7 +12,7 @@ type Change =
   | { kind: 'session'; view: SessionView; isDeleted?: true }
   | { kind: 'turn'; view: TurnView; isDeleted?: true };
 
-/** A change, and the place in the stream once it has been told. */
+/** A change, and the place in the stream once it has been sent. */
 export interface PlacedChange {
   change: Change;
   cursor: StateCursor;
@@ -28,7 +28,7 @@ export interface StatesOptions {
   session?: string;
 }
 
-/** Time for which a watch is waited for that lags behind a live read, milliseconds. */
+/** Longest wait for a watch that lags behind a live read, milliseconds. */
 const LAG_MS = 1_000;
 
 const START: StateCursor = { sessions: '0', turns: '0' };
@@ -194,7 +194,7 @@ export class States {
         for (const [i, change] of batch.entries()) {
           const { resourceVersion } = change.view.metadata;
           if (!change.isDeleted) cursor = { ...cursor, [`${change.kind}s`]: resourceVersion };
-          // All that is as old as the watches is told by then.
+          // All that is as old as the watches is sent by then.
           if (i === batch.length - 1) cursor = reached;
           yield { change, cursor };
         }

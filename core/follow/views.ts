@@ -1,4 +1,4 @@
-/** The parts of sessions and turns that a stream of events tells. */
+/** The parts of sessions and turns that stand in a stream of events. */
 import { type ShownArtifact, shownArtifact } from '../artifacts/shown.ts';
 import { defined } from '../defined.ts';
 import type { CachedObject } from '../kube/cache.ts';

@@ -11,7 +11,7 @@ interface FrameRow {
   since: number;
   /** True for a frame that the runner keeps until it is acknowledged. The others live in a ring of 1 MiB. */
   kept: boolean;
-  /** Last protocol version whose runners send it; absent: this one. */
+  /** Last protocol version whose runners send it. Default: this one. */
   until?: number;
   /** First protocol version whose controllers read its text from its binary part; absent: none does. */
   packedSince?: number;

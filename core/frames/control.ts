@@ -66,7 +66,7 @@ export class ControlDecoder {
   /** Separate from the sealed parts, so that a clear line cannot discard sealed parts. */
   readonly #clearParts = new Assembly(MAX_BIND_BYTES);
   #channel: (Address & { key: Buffer }) | undefined;
-  /** Position of the newest message of which any part was seen. */
+  /** Position of the newest message that has come at least in part. */
   #seen: Position = { epoch: 0, n: 0 };
   #seenWhole = true;
   #events: ControlEvent[] = [];
@@ -90,7 +90,7 @@ export class ControlDecoder {
   }
 
   /**
-   * Called when a `bind` is accepted, before the bytes after it are decoded. Sealed lines with this key count from now
+   * Handler of a `bind` that is accepted, before the bytes after it are decoded. Sealed lines with this key count from now
    * on if their position is after the bind's.
    */
   bound(channel: { session: string; incarnation: number; key: Buffer }, bind: Position): void {
@@ -123,7 +123,7 @@ export class ControlDecoder {
     else if (header.parts > this.#maxParts) this.counters.tooLarge += 1;
     else {
       const body = Buffer.from(text.slice(space + 1), 'base64');
-      // A bind is in clear and unauthenticated: it changes nothing in the decoder and is passed on.
+      // A bind is in clear and unauthenticated: the decoder passes it on and does not change by it.
       if (header.kind === 'bind') this.#add(this.#clearParts, header, body);
       else this.#sealed(header, body, line.subarray(0, space));
     }

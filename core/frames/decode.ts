@@ -288,7 +288,7 @@ export class FrameDecoder {
     else this.#events.push({ type: 'ready', ready: checked.message as Ready });
   }
 
-  /** The number of a `dropped` message is that of the last frame it stands for. */
+  /** The number of a `dropped` message is that of the last frame in whose place it comes. */
   #dropped(header: FrameHeader, plain: Buffer): void {
     const checked = this.#check('dropped', unpackMessage(plain)?.message);
     const dropped = 'message' in checked ? (checked.message as Dropped) : undefined;

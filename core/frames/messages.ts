@@ -141,7 +141,7 @@ export interface Bind {
    */
   persistence?: { state: boolean; maxStateBytes?: number; maxPackedBytes?: number };
   /**
-   * Limits of what a turn leaves in BERTH_OUTPUT_DIR. Absent: the controller takes no artifacts, and there is no such
+   * Limits of what a turn leaves in BERTH_OUTPUT_DIR. Undefined: the controller takes no artifacts, and there is no such
    * directory. Runners that know of none ignore it.
    */
   artifacts?: ArtifactLimits;
@@ -212,7 +212,7 @@ export interface ResumeTurn extends StartTurn {
   startedAt?: string;
   /** Running time of the turn in earlier incarnations, milliseconds. */
   ranMs: number;
-  /** Number of values hidden in what the turn returned in earlier incarnations. Absent: none. */
+  /** Number of values hidden in what the turn returned in earlier incarnations. Default: 0. */
   redactions?: number;
 }
 

@@ -64,8 +64,7 @@ const bound = z.object({
    */
   hardened: z.boolean(),
   /**
-   * Variables of `agent.env` and paths of `agent.secretFiles` whose secret is too short to be hidden in outputs.
-   * Absent: none.
+   * Variables of `agent.env` and paths of `agent.secretFiles` whose secret is too short to be hidden in outputs, if there are any.
    */
   shortSecrets: z.object({ env: names(), files: names() }).exactOptional(),
 });
@@ -92,7 +91,7 @@ const log = z.object({
 
 /** The packed, sealed state directory: this message holds its facts, and the binary part holds the sealed bytes. */
 const state = z.object({
-  /** Absent for the answer to `snapshot`. */
+  /** UID of the turn; undefined for the answer to `snapshot`. */
   turn: uid().exactOptional(),
   /** sha256 of the plain archive, hex. */
   digest: digest(),
@@ -121,7 +120,7 @@ const artifacts = z.object({
     .refine((files) => files.reduce((sum, { bytes }) => sum + bytes, 0) <= MAX_ARTIFACT_BYTES, {
       message: `has more than ${MAX_ARTIFACT_BYTES} bytes`,
     }),
-  /** Absent: nothing was left out. */
+  /** Files that were left out, if any. */
   leftOut: z
     .object({
       count: count().min(1),
@@ -173,7 +172,7 @@ const result = z.object({
   // A record of zod would leave out the key `__proto__` without a word.
   metadata: z.custom<Record<string, unknown>>(isJsonObject, { message: 'is not an object' }).exactOptional(),
   turnCount: count().exactOptional(),
-  /** Number of values hidden in what the turn returned: output, metadata, events and questions. Absent: none. */
+  /** Number of values hidden in what the turn returned: output, metadata, events and questions. Default: 0. */
   redactions: count().exactOptional(),
   startedAt: time(),
   finishedAt: time(),

@@ -52,7 +52,7 @@ export function open(key: Buffer, sealed: Buffer, associated: Buffer): Buffer | 
   }
 }
 
-/** Facts that a pod's frame keys are derived from. `boot` is the nonce of `ready`, hex as the runner wrote it. */
+/** Facts from which a pod's frame keys are derived. `boot` is the nonce of `ready`, hex as the runner wrote it. */
 export interface PodIdentity {
   session: string;
   podUID: string;
@@ -72,7 +72,7 @@ export function stateKey(master: Buffer, session: string): Buffer {
 }
 
 /**
- * Returns the proof, in base64, that an installation with this master key has led with the epoch, as told to the pod. A pod's
+ * Returns the proof, in base64, that an installation with this master key has led with the epoch, as sent to the pod. A pod's
  * keys do not make it.
  */
 export function epochProof(master: Buffer, podUID: string, epoch: number): string {
@@ -80,13 +80,13 @@ export function epochProof(master: Buffer, podUID: string, epoch: number): strin
   return createHmac('sha256', key).update(String(epoch)).digest('base64');
 }
 
-/** Reports whether the proof of the epoch is the one that a holder of this master key has told the pod. */
+/** Reports whether the proof of the epoch is the one that a holder of this master key has sent to the pod. */
 export function provesEpoch(proof: string, master: Buffer, podUID: string, epoch: number): boolean {
   const [given, made] = [Buffer.from(proof), Buffer.from(epochProof(master, podUID, epoch))];
   return given.length === made.length && timingSafeEqual(given, made);
 }
 
-/** Label of a sealed state: the session and position that it belongs to. `keyId` names the master key. */
+/** Label of a sealed state: its session and position. `keyId` names the master key. */
 export interface StateLabel {
   session: string;
   keyId: string;

@@ -121,7 +121,7 @@ export class FrameSender {
     this.#pump();
   }
 
-  /** Called when `write` takes text again. */
+  /** Goes on, because `write` takes text again. */
   drained(): void {
     this.#waiting = false;
     this.#pump();

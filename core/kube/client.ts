@@ -33,16 +33,16 @@ export interface KubeClientOptions {
   clock: Clock;
   random: Random;
   log: Logger;
-  /** Sent as User-Agent and, without its version, as field manager. */
+  /** Name for the header User-Agent and, without its version, for the field manager. */
   userAgent: string;
   /** Limit of a call, retries included, when the caller gives none; milliseconds, default 15 s. */
   deadlineMs?: number;
   /** Maximum concurrent requests, default 32; further ones wait. Watches, log follows and attaches do not count. */
   maxConnections?: number;
-  /** Called with the time of each answer, for a `ServerClock`. */
+  /** Handler of the time of each answer, for a `ServerClock`. */
   onAnswer?: (time: AnswerTime) => void;
   /**
-   * Called with the outcome of every request: the HTTP status, or `error` without an answer, with the error. A retry is
+   * Handler of the outcome of every request: the HTTP status, or `error` without an answer, with the error. A retry is
    * another request. A request that its caller aborted is not reported.
    */
   onRequest?: (verb: RequestVerb, code: string, error?: unknown) => void;

@@ -12,7 +12,7 @@ interface CommonOptions<T extends KubeObject, C extends CachedObject> {
   log: Logger;
   resource: Resource<T>;
   /**
-   * Absent: one watch of all namespaces. Otherwise one watch per namespace, for rights that are granted by namespace.
+   * Namespaces to watch one by one, for rights that are granted by namespace. Default: one watch of all namespaces.
    */
   namespaces?: readonly string[];
   labelSelector?: string;
@@ -21,11 +21,11 @@ interface CommonOptions<T extends KubeObject, C extends CachedObject> {
   /** Returns false for an object that is not needed (any more): it is treated as deleted. */
   keep?: (object: C) => boolean;
   /**
-   * Called when a namespace is considered closed because of this error, or open again. The objects it last showed stay
+   * Handler of a namespace that is considered closed because of this error, or open again. The objects it last showed stay
    * in the cache.
    */
   onClosed?: (namespace: string, closed: Error | undefined) => void;
-  /** Called when it may have become known which objects there are: after a first list, and after `onClosed`. */
+  /** Handler of news about which objects there are: after a first list, and after `onClosed`. */
   onKnown?: () => void;
   /** Time without any event or bookmark after which a watch is considered dead; milliseconds, default 120 s. */
   silentMs?: number;
@@ -42,7 +42,7 @@ interface Transform<T extends KubeObject, C> {
 export type InformerOptions<T extends KubeObject, C extends CachedObject = Stored<T>> = CommonOptions<T, C> &
   (Stored<T> extends C ? Partial<Transform<T, C>> : Transform<T, C>);
 
-/** Called after the cache has changed. An error that it throws is logged and has no other effect. */
+/** Handlers of changes, called after the cache has changed. An error that one throws is logged and has no other effect. */
 export interface Handler<C extends CachedObject> {
   add?(object: C): void;
   update?(object: C, old: C): void;

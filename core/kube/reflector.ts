@@ -21,7 +21,7 @@ export interface ReflectorOptions<T extends KubeObject, C extends CachedObject> 
   onChanges: (changes: Change<C>[]) => void;
   onSynced: () => void;
   /**
-   * Called with the error when the reflector's own namespace is considered closed; with undefined when it is open
+   * Handler of the error when the reflector's own namespace is considered closed; of undefined when it is open
    * again.
    */
   onClosed: (closed: Error | undefined) => void;
@@ -141,7 +141,7 @@ export class Reflector<T extends KubeObject, C extends CachedObject> {
     this.#closingSince = undefined;
     const wasClosed = this.#closed !== undefined;
     this.#closed = undefined;
-    // Whoever is told of a change may read the cache at once, which then has to count as synced and open.
+    // A handler of a change may read the cache at once, which then has to count as synced and open.
     this.#options.onSynced();
     this.#options.onChanges(changes);
     if (wasClosed) this.#options.onClosed(undefined);

@@ -3,7 +3,7 @@ import { backoffMs } from './backoff.ts';
 import { ApiError, TransportError } from './errors.ts';
 
 const BACKOFF = { baseMs: 100, maxMs: 5_000 };
-/** Spread of the retries of clients that an overloaded server told to come back at the same second. */
+/** Spread of the retries of clients that an overloaded server has asked to come back at the same second. */
 const RETRY_AFTER_SPREAD_MS = 250;
 
 /**

@@ -26,7 +26,7 @@ const MAX_LEAPS = 32;
  * equals the local clock.
  *
  * Monotonic time stops while the machine sleeps, so the local clock then parts from it, as it does when somebody sets
- * it. Only the answer to a later request tells the two cases apart.
+ * it. Only the answer to a later request distinguishes the two cases.
  */
 export class ServerClock implements Clock, RemoteClock {
   readonly #own: Clock;
@@ -37,13 +37,13 @@ export class ServerClock implements Clock, RemoteClock {
   #ownOffset: number;
   /** Monotonic time at which they were last found to have parted. */
   #partedAt = Number.NEGATIVE_INFINITY;
-  /** Sum of the differences since the last answer that told the time; undefined while they have not parted. */
+  /** Sum of the differences since the last answer with the time; undefined while the clocks agree. */
   #partedByMs: number | undefined;
   #jumps = 0;
   #leaps: readonly Leap[] = [];
   /** Sum of the jumps back that no jump forward has made up for. */
   #behindMs = 0;
-  /** The time that was told last. */
+  /** The time that was read last. */
   #lastRead = Number.NEGATIVE_INFINITY;
 
   constructor(own: Clock, log: Logger) {
@@ -75,7 +75,7 @@ export class ServerClock implements Clock, RemoteClock {
     return this.now() + Math.max(0, this.#partedByMs ?? 0);
   }
 
-  /** Stands still where a correction would turn it back: what was decided because a time had come stays decided. */
+  /** The time stands still where a correction would turn it back, so no time that has come is in the future again. */
   now(): number {
     const time = this.#offset === undefined ? this.#own.now() : Math.round(this.#offset + this.#own.monotonic());
     const isCorrected = time < this.#lastRead && this.#lastRead - time <= JUMP_MS;

@@ -1,12 +1,12 @@
 import type { KubeClient } from './client.ts';
 
 /**
- * Oldest Kubernetes version that Berth is tested on, and the first on which no cluster can switch selectable fields off
+ * Oldest Kubernetes version in Berth's tests, and the first whose clusters cannot switch selectable fields off
  * (feature gate CustomResourceFieldSelectors).
  */
 export const OLDEST_SUPPORTED = { major: 1, minor: 32 };
 
-/** The cluster is older than the oldest version that Berth is tested on. */
+/** The cluster is older than the oldest version in Berth's tests. */
 export class UnsupportedVersionError extends Error {
   readonly code = 'KubernetesUnsupported';
 }

@@ -161,7 +161,7 @@ class Stream implements PodStream {
   resume(): void {
     if (!this.#paused) return;
     this.#paused = false;
-    // The answer to a ping may wait behind what was not read.
+    // The answer to a ping may wait behind unread data.
     this.#alive = true;
     this.#socket.resume();
   }
@@ -169,7 +169,7 @@ class Stream implements PodStream {
   close(): void {
     if (this.#end !== undefined || this.#local) return;
     if (this.#paused) {
-      // The answer to a close would wait behind what is not read.
+      // The answer to a close would wait behind unread data.
       this.#terminate();
       return;
     }

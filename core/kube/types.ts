@@ -68,7 +68,7 @@ export interface Resource<T extends KubeObject = KubeObject> {
 }
 
 export interface ObjectRef {
-  /** Absent for cluster-scoped resources. */
+  /** Namespace; undefined for cluster-scoped resources. */
   namespace?: string;
   name: string;
 }
@@ -77,12 +77,12 @@ export interface CallOptions {
   signal?: AbortSignal;
   /** Ends the call, retries included; milliseconds. Default: the client's. */
   deadlineMs?: number;
-  /** false: the first answer counts, whatever it is. Default true. */
+  /** False if the first answer counts, even an error. Default: true. */
   retry?: boolean;
 }
 
 export interface ListOptions extends CallOptions {
-  /** Absent: all namespaces. */
+  /** Namespace. Default: all namespaces. */
   namespace?: string;
   labelSelector?: string;
   fieldSelector?: string;
@@ -90,12 +90,12 @@ export interface ListOptions extends CallOptions {
   continue?: string;
   /** '0' may be served from the API server's cache; absent is a consistent read. */
   resourceVersion?: string;
-  /** True if objects come with their metadata only, whatever their type says. */
+  /** True if objects come with their metadata only; their type shows more. */
   metadataOnly?: boolean;
 }
 
 export interface DeleteOptions extends CallOptions {
-  /** Preconditions: 409 Conflict when the object has another uid or version by now. */
+  /** Preconditions: 409 Conflict when the object has another uid or version. */
   uid?: string;
   resourceVersion?: string;
   gracePeriodSeconds?: number;
@@ -181,7 +181,7 @@ export interface AttachOptions {
   signal?: AbortSignal;
   /** Limit for the opening handshake, milliseconds. */
   openTimeoutMs?: number;
-  /** Called for every piece as it arrives. The stream is always drained, so the consumer must bound its own memory. */
+  /** Handler of every piece as it arrives. The stream is always drained, so the handler must bound its own memory. */
   onStdout?: (chunk: Buffer) => void;
   onStderr?: (chunk: Buffer) => void;
 }

@@ -36,7 +36,7 @@ export async function* followPodLog(
 }
 
 /**
- * Yields the log, each piece of a line once. Without `follow` this ends with what the log has by now. With it, a log that
+ * Yields the log, each piece of a line once. Without `follow` this ends with the present end of the log. With it, a log that
  * ends, as connections do, is opened again until the pod is gone. Rejects with the last error when the cluster stays away,
  * and with the signal's reason.
  */

@@ -8,7 +8,7 @@ import { BEFORE_ALL, type LinePlace } from './position.ts';
 /** Length of a piece of a line, characters; a longer line comes in several. */
 const MAX_PIECE = 64 * 1024;
 
-/** A line of a pod's readable text, without its line feed: an event of the agent, or what it printed. */
+/** A line of a pod's readable text, without its line feed: an event of the agent, or printed text. */
 export type LogLine = { place: LinePlace; length: number } & (
   | { event: EventLine; text?: never }
   | { event?: never; text: string }

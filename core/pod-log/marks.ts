@@ -1,4 +1,4 @@
-/** What the runner alone may write into the readable text of its pod: the beginnings of events and of frames. */
+/** Beginnings of events and of frames, which the runner alone may write into the readable text of its pod. */
 import { END, START } from '../frames/wire.ts';
 
 /** Prefix of the line of an event; a JSON object follows. */

@@ -3,7 +3,7 @@ import type { Refusal } from './refusal.ts';
 import type { SessionSpec } from './session.ts';
 import type { SessionClassSpec } from './sessionclass.ts';
 
-/** Checks of a session's resources, and of what it keeps between turns, against its class. */
+/** Checks of a session's resources, and of its workspace and history, against its class. */
 
 type Spec = Partial<Omit<SessionSpec, 'input'>>;
 type Resources = SessionClassSpec['resources'];

@@ -7,7 +7,7 @@ import type { SessionClassSpec } from './sessionclass.ts';
 import type { TurnSpec } from './turn.ts';
 
 /**
- * Checks of what a Session or a Turn asks for against its class. API, CLI and controller use these and no others, so
+ * Checks of a Session or a Turn against its class. API, CLI and controller use these and no others, so
  * that a limit is the same for all of them. They use no schemas, so that the command line need not load them.
  */
 

@@ -14,5 +14,5 @@ export const DEFAULT_TIMEOUTS = {
 /** Time until a session is deleted: after it is finished, by its `turns`, and while it is suspended. */
 export const DEFAULT_TTL = { finished: { One: '24h', Many: '168h' }, suspended: '720h' } as const;
 
-/** Ended turns that a session keeps: their number, their bytes, and the bytes of what they have stored. */
+/** Ended turns that a session keeps: their number, their bytes, and the bytes that they have stored. */
 export const DEFAULT_HISTORY = { turns: 100, bytes: '1Mi', stored: '16Mi' } as const;

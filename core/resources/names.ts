@@ -31,7 +31,7 @@ export const MANAGED_BY = 'berth';
 
 /** Label with a digest of the Idempotency-Key that created the object, and of its user. */
 export const LABEL_IDEMPOTENCY_KEY = 'berth.dev/idempotency-key';
-/** Annotation with the digest of the request that an Idempotency-Key was first used with. */
+/** Annotation with the digest of the first request that had the Idempotency-Key. */
 export const ANNOTATION_IDEMPOTENCY = 'berth.dev/idempotency-digest';
 
 /** Annotation with the time, RFC 3339, of the last use of the session other than by a turn. */

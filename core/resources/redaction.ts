@@ -25,7 +25,7 @@ export function redactionOf(
   return { patterns, heuristics: redaction?.heuristics };
 }
 
-/** Returns what the rules hide. Patterns that cannot be read are left out. */
+/** Returns the texts and patterns that the rules hide. Patterns that cannot be read are left out. */
 export function hiddenByRules({ patterns, heuristics }: RedactionRules): Hidden {
   const sound = patterns.filter((source) => patternProblem(source) === undefined);
   return hiddenBy({ patterns: sound.map((source) => new Pattern(source)), heuristics });

@@ -1,4 +1,4 @@
-/** Which pod is that of a session's incarnation. */
+/** The pod of a session's incarnation. */
 import type { Pod } from '../kube/builtin.ts';
 import { LABEL_INCARNATION, LABEL_SESSION_UID } from './names.ts';
 

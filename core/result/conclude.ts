@@ -17,7 +17,7 @@ export interface Conclusion
     Result,
     'outcome' | 'output' | 'error' | 'exitCode' | 'signal' | 'metadata' | 'turnCount' | 'redactions'
   > {
-  /** Set when the agent asked successfully: the turn continues with the decision. */
+  /** The agent's question, if it asked successfully: the turn continues with the decision. */
   asks?: Question;
 }
 
@@ -28,11 +28,11 @@ interface Exit {
 }
 
 export interface Ending {
-  /** Undefined while the process is still running. */
+  /** How the process ended; undefined while it runs. */
   exit: Exit | undefined;
-  /** Set when the agent was stopped. Its earlier output stays in the result, but does not decide the outcome. */
+  /** Reason why the agent was stopped, if it was. Its earlier output stays in the result, but does not decide the outcome. */
   stopped: { outcome: Outcome; error: TurnError } | undefined;
-  /** The result, or the reason why there is none; undefined if none was looked for. */
+  /** The result, or the reason why there is none; undefined if the driver reads none. */
   result: Envelope | TurnFailure | NoResult | undefined;
   /** The end of stderr, redacted. */
   errorTail: string;

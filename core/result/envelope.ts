@@ -12,7 +12,7 @@ export interface Envelope {
   error?: string;
   turnCount?: number;
   metadata?: Record<string, unknown>;
-  /** Set if the status is `approval`. */
+  /** The question, if the status is `approval`. */
   question?: Question;
 }
 

@@ -2,10 +2,10 @@ import type { Block } from '../text/markers.ts';
 import { TurnFailure } from './failure.ts';
 
 interface Facts {
-  /** Stream in which a result is looked for, and the bytes in it. */
+  /** Stream with the result, if it has one, and the bytes in it. */
   stream: 'stdout' | 'log';
   bytes: number;
-  /** Clause that names what was found in place of a result; undefined if nothing was. */
+  /** Clause about what stands in place of a result; undefined if nothing does. */
   found?: string | undefined;
   /** Sentence that says how to give a result. */
   advice: string;

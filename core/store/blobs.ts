@@ -31,7 +31,7 @@ type BlobApi = Pick<KubeApi, 'get' | 'list' | 'create' | 'delete'>;
 
 export interface BlobStoreOptions extends CeilingOptions {
   api: BlobApi;
-  /** Called when content was stored, with its bytes. */
+  /** Handler of content that was stored, with its bytes. */
   onPut?: (key: StoreKey, owner: StoreOwner, bytes: number) => void;
 }
 

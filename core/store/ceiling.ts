@@ -15,9 +15,9 @@ export interface CeilingOptions {
   clock: Clock;
   /** Limit of the base64 bytes of all Blobs together. */
   ceilingBytes: number;
-  /** A namespace may grow while it holds no more than this times what is free. Absent: there are no shares. */
+  /** A namespace may grow while it holds no more than this times what is free. Default: there are no shares. */
   shareFactor?: number;
-  /** Absent: one list of all namespaces. Otherwise one list per namespace. */
+  /** Namespaces to list one by one. Default: one list of all namespaces. */
   namespaces?: readonly string[];
 }
 
@@ -200,7 +200,7 @@ export class Ceiling {
       for (const { metadata } of items) {
         const bytes = Number(metadata.annotations?.[ANNOTATION_BLOB_BYTES]) || UNKNOWN_BYTES;
         const entry = entryOf(metadata);
-        // A Blob that tells no kind counts as a state, which gives way to nothing.
+        // A Blob without a kind counts as a state, which gives way to nothing.
         const isState = entry?.kind === undefined || entry.kind === 'State';
         accounts.add(metadata.namespace ?? namespace ?? '', isState ? 'states' : 'history', bytes);
         if (isState && entry) states.add(entry.sessionUID, entry, bytes);

@@ -89,7 +89,7 @@ async function compress(data: Buffer): Promise<Buffer> {
   return data.length <= SMALL_BYTES ? gzipSync(data) : promisify(gzip)(data);
 }
 
-/** Unpacks at most the stored number of bytes, whatever the content says. */
+/** Unpacks at most the stored number of bytes; the content may claim more. */
 async function unpack(what: string, content: Buffer, bytes: number): Promise<Buffer> {
   try {
     const limit = { maxOutputLength: Math.max(1, bytes) };

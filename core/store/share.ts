@@ -12,7 +12,7 @@ export interface ShareRule {
   factor: number;
 }
 
-/** What a namespace is to store. */
+/** Bytes that a namespace is to store. */
 export interface Wanted {
   /** State: it may use all of the share. History: an output, a log or artifacts, which may use three quarters. */
   as: 'State' | 'History';
@@ -53,7 +53,7 @@ export function fitsShare(rule: ShareRule, held: Holding, othersBytes: number, w
 }
 
 /**
- * Reports whether what a session stored last time would be refused because of what its namespace holds besides. Content that
+ * Reports whether the session's last content would be refused because of the other content of its namespace. Content that
  * would not fit beside the session's own is its own trouble.
  */
 export function isShort(rule: ShareRule, held: Holding, othersBytes: number, last: Stored): boolean {
@@ -64,6 +64,6 @@ export function isShort(rule: ShareRule, held: Holding, othersBytes: number, las
 function fitsAgain(rule: ShareRule, held: Holding, othersBytes: number, { state, history }: Stored): boolean {
   const fits = (wanted: Wanted, now: Holding) => wanted.bytes === 0 || fitsShare(rule, now, othersBytes, wanted);
   if (!fits({ as: 'State', bytes: state, replaced: state }, held)) return false;
-  // The state that was replaced goes before history has to.
+  // The replaced state is removed before any history.
   return fits({ as: 'History', bytes: history }, held);
 }

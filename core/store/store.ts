@@ -12,7 +12,7 @@ export interface StoreKey {
 
 /** Stored content as garbage collection sees it. */
 export interface StoredEntry extends Omit<StoreKey, 'kind'> {
-  /** Undefined where the store does not know it. */
+  /** Kind of the content; undefined where the store does not know it. */
   kind: StoreKey['kind'] | undefined;
   /** Time at which the last part was written, milliseconds since the epoch, by the store's clock. */
   createdAt: number;
@@ -61,15 +61,15 @@ export interface StoreUsage {
   largest: NamespaceUsage[];
 }
 
-/** What a namespace holds in the store, in bytes. */
+/** Bytes that a namespace holds in the store. */
 export interface NamespaceUsage {
   namespace: string;
   bytes: number;
   /** The same by what gives way and what does not. */
   holding: Holding;
-  /** What all other namespaces hold together. */
+  /** Bytes that all other namespaces hold together. */
   others: number;
-  /** What it may hold, as long as the others hold that much. */
+  /** Bytes that it may hold, as long as the others hold that much. */
   share: number;
 }
 

@@ -2,7 +2,7 @@
  * Finds the matches of a pattern in two passes over the text. The forward pass follows all matches that may have begun;
  * the backward pass starts where one of them ended and follows all states that lead there. A character lies in a match
  * where the two passes meet. Each set of states that was reached is cached with the sets that it leads to. So a
- * character costs one step per pass however many matches overlap; if a text leads to new sets all the time, a step examines
+ * character costs one step per pass with any number of overlapping matches; if a text leads to new sets all the time, a step examines
  * each state once.
  */
 

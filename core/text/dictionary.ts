@@ -8,7 +8,7 @@ export interface Span {
 export const HEAD_CHARS = 4;
 const HASH = 0x9e3779b1;
 
-/** Finds any of a set of texts in another text in one pass, in about the same time however many there are. */
+/** Finds any of a set of texts in another text in one pass, in about the same time for any number of texts. */
 export class Dictionary {
   readonly #texts: readonly string[];
   /** Texts by their first characters. */

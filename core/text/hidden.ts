@@ -13,7 +13,7 @@ export interface Rules {
   readonly heuristics: boolean;
 }
 
-/** Redaction rules by the destination of a text. No other code tells the three levels of redaction apart. */
+/** Redaction rules by the destination of a text. No other code distinguishes the three levels of redaction. */
 export interface Hidden {
   /** Rules for error texts, and for the names of processes in them. */
   readonly errors: Rules;

@@ -1,5 +1,5 @@
 /**
- * Finds the text that an agent prints between its result markers, anywhere in its stdout and however that is cut into
+ * Finds the text that an agent prints between its result markers, anywhere in its stdout, which arrives in
  * pieces. The last complete pair counts; a start marker within a pair starts the pair anew. Text that is not part of
  * the result is returned as log.
  */
@@ -45,7 +45,7 @@ export class MarkerScanner {
     let rest = this.#carry.length ? Buffer.concat([this.#carry, chunk]) : chunk;
     for (;;) {
       const start = rest.indexOf(this.#start);
-      // An end marker outside of a pair is text; only the first one is looked for.
+      // An end marker outside of a pair is text; the search is for the first one only.
       const end = this.#inside || !this.#strayEnd ? rest.indexOf(this.#end) : -1;
       if (end !== -1 && (start === -1 || end < start)) {
         const after = end + this.#end.length;

@@ -2,7 +2,7 @@
  * Patterns that an administrator gives for text to hide. They are a small part of regular expressions on purpose: text,
  * `.`, `[a-z]`, `[^"]`, `\d \w \s` and their capitals, `( )`, `|`, `?`, `{3}`, `{3,40}`, and `(?i)` in front for any
  * case. A match is never longer than MAX_MATCH_CHARS and never crosses a line, so text can be searched as it arrives.
- * All matches are followed at once: a character costs the same however many matches overlap, so no text can make the
+ * All matches are followed at once: a character costs the same with any number of overlapping matches, so no text can make the
  * search hang.
  */
 

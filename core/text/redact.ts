@@ -4,7 +4,7 @@
  * `[REDACTED]`.
  *
  * A bounded number of characters before and after a place decides whether a match begins there, and the characters that
- * follow decide where it ends. So the same text gives the same result however it is cut into pieces, in linear time. No
+ * follow decide where it ends. So the same text gives the same result for any cut into pieces, in linear time. No
  * more text is held back than the longest secret with the line breaks in it.
  */
 

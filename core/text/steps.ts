@@ -108,7 +108,7 @@ export class Steps {
     return this.#first;
   }
 
-  /** Returns the set that a character of a kind leads to. */
+  /** Returns the set after a character of this kind. */
   after(from: Step, kind: number, marked: boolean): Step {
     return from.to[2 * kind + Number(marked)] ?? this.learn(from, kind, marked);
   }

@@ -123,7 +123,7 @@ export class Wrapped {
   }
 }
 
-/** Returns the index of the piece that a place in the letters lies in. */
+/** Returns the index of the piece with this place in the letters. */
 function pieceOf({ at }: Joined, place: number): number {
   let low = 0;
   let high = at.length - 1;

@@ -54,7 +54,7 @@ export class FaultInjection implements Faults {
     this.#hub.registry.store.compact();
   }
 
-  /** Called before a request is executed: waits, and throws the error that the request must fail with. */
+  /** Waits before a request is executed, and throws the error that the request must fail with. */
   async before(request: RequestFacts): Promise<void> {
     if (this.delayMs > 0) await delay(this.#hub.clock, this.delayMs);
     const slow = take(this.#delays, request);

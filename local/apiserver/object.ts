@@ -45,7 +45,7 @@ export function freeze<T>(value: T): T {
   return value;
 }
 
-/** True if two JSON values are equal, whatever the order of keys. */
+/** True if two JSON values are equal; the order of keys does not count. */
 export function equal(one: unknown, other: unknown): boolean {
   // The comparison is iterative, because users may nest stored values some thousands deep.
   const waiting: [unknown, unknown][] = [[one, other]];

@@ -22,7 +22,7 @@ export interface ApiServerOptions {
   /** Folder of objects, certificate and signing key between starts. Absent: in memory only. */
   dataDir?: string;
   /**
-   * Called when the files in `dataDir` no longer belong to this server: it answers no more writes and must be closed.
+   * Handler of files in `dataDir` that no longer belong to this server, which answers no more writes and must be closed.
    */
   onStorageLost?(error: Error): void;
   /** Port; default: any free one. The server listens on 127.0.0.1 only. */

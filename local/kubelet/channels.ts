@@ -66,7 +66,7 @@ export interface StdinTarget {
   write(data: Buffer): boolean;
   /** Returns a function that removes the listener. */
   onDrain(listener: () => void): () => void;
-  /** Called when the client half-closed its stdin. */
+  /** Handler of a stdin that the client has half-closed. */
   close(): void;
 }
 
@@ -98,7 +98,7 @@ export class ChannelStream implements OutputSink {
     );
     this.stdin = isTrue(query.get('stdin'));
     if (this.stdin) socket.pause();
-    // The empty message tells the client that the streams exist, as the real API server does.
+    // The empty message shows the client that the streams exist, as that of the real API server does.
     this.#send(CHANNEL[wanted[0] ?? 'error'], Buffer.alloc(0));
   }
 

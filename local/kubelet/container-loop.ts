@@ -26,7 +26,7 @@ export interface LoopDeps {
   logPath(container: string, restartCount: number): string;
   /** Records on disk that a run begins, then its process, and in the end that this is gone. */
   record(container: string, restartCount: number, process?: ProcessIdentity): void;
-  /** Called when the view changed. */
+  /** Handler of a change of the view. */
   changed(): void;
   event(type: 'Normal' | 'Warning', reason: string, message: string): void;
 }

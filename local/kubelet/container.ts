@@ -14,7 +14,7 @@ import { type Belonging, identify, killBelonging, type ProcessIdentity, sendSign
 
 /** Time that the pipes may stay open after the last process has gone, milliseconds. */
 const DRAIN_MS = 1_000;
-/** Interval of checks within that time: the pipes are read in between, however long this process was paused. */
+/** Interval of checks within that time: the pipes are read in between, even after a long pause of this process. */
 const DRAIN_LOOK_MS = 50;
 
 /** The process could not be started, and cannot be with this configuration. */

@@ -13,7 +13,7 @@ export interface OutputSink {
   /** True while it can take no more; `onRoom` is called when that changes. */
   readonly full: boolean;
   onRoom(listener: () => void): void;
-  /** Called when no more output comes. */
+  /** Notes that no more output comes. */
   end(): void;
 }
 

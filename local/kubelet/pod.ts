@@ -73,7 +73,7 @@ export class PodWorker {
   #dirty = false;
   #writing: Promise<void> | undefined;
 
-  /** `record` is the record of an earlier kubelet about the pod, whose processes are gone by now. */
+  /** `record` is the record of an earlier kubelet about the pod, whose processes are gone. */
   constructor(deps: PodDeps, pod: Pod, record: PodRecord | undefined) {
     this.uid = pod.metadata.uid;
     this.#deps = deps;
@@ -115,7 +115,7 @@ export class PodWorker {
     }
   }
 
-  /** Called when the object is gone: ends the remaining processes and removes the pod's folders. */
+  /** Ends the remaining processes and removes the pod's folders, because the object is gone. */
   async removed(): Promise<void> {
     this.#removed = true;
     await this.terminate(FORCED_GRACE_MS);
@@ -127,7 +127,7 @@ export class PodWorker {
   }
 
   /**
-   * Called when the node stops: ends the pod. A pod that may not restart is then Failed; any other continues at the
+   * Ends the pod, because the node stops. A pod that may not restart is then Failed; any other continues at the
    * next start.
    */
   async shutdown(graceMs: number): Promise<void> {

@@ -14,7 +14,7 @@ export interface ProcessTable {
   list(): ProcessInfo[];
   /** Returns one process; undefined when there is none with that pid (or only a zombie). */
   find(pid: number): ProcessInfo | undefined;
-  /** Returns the environment it was started with; undefined when it may not be read. */
+  /** Returns its first environment; undefined when that may not be read. */
   environment(pid: number): Map<string, string> | undefined;
   /** True while a program of this user is being loaded: its environment cannot be read yet. */
   isLoading(): boolean;

@@ -34,7 +34,7 @@ export function isAlive(table: ProcessTable, identity: ProcessIdentity): boolean
 export interface Belonging {
   /** First processes of the containers (session leaders), alive or not. */
   leaders: ProcessIdentity[];
-  /** Tests the environment that a process was started with. */
+  /** Tests the first environment of a process. */
   marked: (environment: Map<string, string>) => boolean;
 }
 
@@ -44,7 +44,7 @@ export function findBelonging(table: ProcessTable, { leaders, marked }: Belongin
   const current = leaders.filter((leader) => leader.bootId === bootId);
   const processes = table.list();
   const byPid = new Map(processes.map((info) => [info.pid, info]));
-  // A leader's pid can be another process by now; it is not reused while members of the session live.
+  // A leader's pid may have passed to another process, but not while members of the session live.
   const sessions = new Set(
     current.filter(({ pid, start }) => (byPid.get(pid)?.start ?? start) === start).map((leader) => leader.pid),
   );

@@ -54,7 +54,7 @@ export const psTable: ProcessTable = {
     environments ??= readEnvironments();
     return environments.get(pid);
   },
-  // ps does not tell; a scan takes longer than a program's loading.
+  // ps does not say it; a scan takes longer than a program's loading.
   isLoading: () => false,
   // Start times are wall-clock here and differ between boots by themselves.
   bootId: () => 'wall-clock',

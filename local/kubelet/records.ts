@@ -15,7 +15,7 @@ const record = z.object({
     z.string(),
     z.object({
       restartCount: z.number(),
-      /** Absent: about to be started, or ended. */
+      /** The process; undefined before its start and after its end. */
       process: z.object({ pid: z.number(), start: z.number(), bootId: z.string() }).optional(),
     }),
   ),

@@ -61,7 +61,7 @@ interface TerminatedState {
   exitCode: number;
   reason: string;
   message?: string;
-  /** Absent: the container was never created. */
+  /** Undefined if the container was never created. */
   startedAt?: string;
   finishedAt?: string;
   containerID?: string;

@@ -4,7 +4,7 @@ import type { AgentReply } from './requests.ts';
 import { type Answer, refused } from './socket.ts';
 
 const NO_TURN = refused('NoTurn', 'no turn runs');
-/** Refusal for a process that an earlier turn left running: what it tells is nothing of the turn that runs now. */
+/** Refusal for a process that an earlier turn left running: what it says is nothing of the turn that runs now. */
 const TURN_OVER = refused('NoTurn', 'the turn that the request is for has ended, and another one runs');
 /** Refusal for a tool: its call has a timeout of its own, which does not pause during a wait. */
 const NOT_A_TOOL = refused('NotAsked', 'a tool cannot ask for an approval');

@@ -14,7 +14,7 @@ export type AgentRequest =
   | { do: 'touch' };
 
 interface OfTurn {
-  /** Name of the turn that the process was started for. Absent: whichever turn runs. */
+  /** Name of the turn whose process this is. Default: the turn that runs. */
   turn?: string | undefined;
 }
 

@@ -12,7 +12,7 @@ export interface CollectedArtifacts {
 
 /** The folder in which a turn leaves files for whoever gave it. */
 export interface OutputDirectory {
-  /** Empties the folder, whatever an earlier turn made of it. Throws a TurnFailure when that fails. */
+  /** Empties the folder, also one that an earlier turn has replaced. Throws a TurnFailure when that fails. */
   empty(): void;
   /** Reads what is in the folder. Throws a TurnFailure when it is too much, or when the folder is gone. */
   collect(): Promise<CollectedArtifacts>;

@@ -31,7 +31,7 @@ export function outputDirectory(directory: string, limits: ArtifactLimits, secre
 }
 
 /**
- * Puts an empty directory in the place of one that is not. What was there is moved away at once and removed meanwhile: a turn
+ * Puts an empty directory in the place of one that is not. The old one is moved away at once and removed later: a turn
  * does not wait for the removal of a million files.
  */
 function empty(directory: string): void {
@@ -100,7 +100,7 @@ function described({ name, isExecutable }: Candidate, content: Buffer): PackedFi
 
 /**
  * Reads a file up to the size that was counted: processes that the turn left running may still write to it. Gone: it has
- * vanished, or something else was put in its place, meanwhile.
+ * vanished or was replaced since.
  */
 function read({ path, bytes }: Candidate): Buffer | 'Gone' | 'Unreadable' {
   let fd: number;
@@ -125,7 +125,7 @@ function read({ path, bytes }: Candidate): Buffer | 'Gone' | 'Unreadable' {
   }
 }
 
-/** Path of an open file by the kernel's knowledge; undefined where the kernel does not tell, or the file was removed. */
+/** Path of an open file by the kernel's knowledge; undefined where the kernel does not say, or the file was removed. */
 function pathOf(fd: number): string | undefined {
   const path = ifThere(() => readlinkSync(`/proc/self/fd/${fd}`));
   return path?.endsWith(' (deleted)') ? undefined : path;

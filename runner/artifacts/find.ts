@@ -9,7 +9,7 @@ import { redact } from '../../core/text/redact.ts';
 import { NAMES_AS_BYTES, orderedNames } from '../state/names.ts';
 import { ifThere } from '../system/if-there.ts';
 
-/** Entries that are looked at, directories and those that are left out included: bounds the time and the memory. */
+/** Limit of the entries that are read, with directories and those that are left out. It bounds time and memory. */
 const MAX_LOOKS = 10_000;
 /** Largest files that a refusal names. */
 const NAMED_LARGEST = 5;

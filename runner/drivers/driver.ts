@@ -39,7 +39,7 @@ export interface DriverOptions {
 
 export interface TurnRequest {
   turn: StartTurn;
-  /** Told to the agent in the first request of an incarnation that is not the session's first. */
+  /** Facts about the restoration, for the first request of an incarnation that is not the session's first. */
   restored: { workspaceReset: boolean; note: string } | undefined;
   /** Decision on the turn's previous question. */
   approval: Decided | undefined;
@@ -54,18 +54,18 @@ export interface StopReason {
 }
 
 export interface TurnHooks {
-  /** Called when the agent's process is running. */
+  /** Notes that the agent's process is running. */
   started(pid: number): void;
-  /** Called when the agent wrote output. */
+  /** Notes that the agent wrote output. */
   active(): void;
-  /** Called when the agent has ended and its output is being read to its end. */
+  /** Notes that the agent has ended and its output is being read to its end. */
   collecting(): void;
-  /** Called with the agent's event, before redaction. */
+  /** Takes an event of the agent, before redaction. */
   event(event: unknown): void;
   /** Returns the result that the agent gave over its socket; it wins over printed output. */
   given(): Envelope | undefined;
   log: TurnLog;
-  /** Aborted with a StopReason. */
+  /** Signal that stops the turn; its reason is a StopReason. */
   signal: AbortSignal;
 }
 

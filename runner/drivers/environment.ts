@@ -28,7 +28,7 @@ export function agentEnvironment(
     // Sets and hashes of strings have the same order in every process, so that equal inputs give equal outputs.
     PYTHONHASHSEED: '0',
     PYTHONIOENCODING: 'utf-8',
-    // Python takes an empty value for none, whatever the image sets.
+    // Python takes an empty value for none; the image may set another.
     PYTHONPATH: '',
   };
   const variables = standardVariables(facts, directories);

@@ -13,8 +13,8 @@ import { JsonLinesReader } from './json-lines.ts';
 export interface ResultReader {
   push(bytes: Buffer): void;
   /**
-   * Called at the end of the agent's stdout, or of the wait for it. Throws a TurnFailure when the result is invalid.
-   * Returns undefined if the reader looks for none.
+   * Returns the result, at the end of the agent's stdout or of the wait for it; undefined if the reader looks for none.
+   * Throws a TurnFailure when the result is invalid.
    */
   finish(): Envelope | NoResult | undefined;
 }
@@ -24,9 +24,9 @@ export interface ReaderOptions {
   /** Path at which an agent can leave an envelope instead of printing it between the markers. */
   file: string;
   secrets: Hidden;
-  /** Called with the stdout that is not part of the result. */
+  /** Handler of the stdout that is not part of the result. */
   onLog: (bytes: Buffer) => void;
-  /** Called with the objects of JsonLines that are not the result. */
+  /** Handler of the objects of JsonLines that are not the result. */
   onEvent: (event: Record<string, unknown>) => void;
 }
 

@@ -83,7 +83,7 @@ export class ServerProcess {
 
   /** Sends a request, one line of JSON, and resolves with the answer if there ever is one. */
   ask(id: string, line: string, hooks: TurnHooks): Promise<Envelope | TurnFailure> {
-    // Objects left open before the request are closed, because the response has to be told apart from them.
+    // Objects left open before the request are closed, because the response has to be distinguished from them.
     while (this.#scanner.isOpen) this.#scanner.abandon();
     this.#hooks.log.flush();
     this.#hooks = hooks;
@@ -95,8 +95,8 @@ export class ServerProcess {
   }
 
   /**
-   * Called when the request is answered. Resolves with the processes of the family that are left, when the output before
-   * the answer has been read, or the wait for it is over.
+   * Waits, after the request is answered, until the output before the answer has been read or the time for it is over.
+   * Resolves with the processes of the family that are left.
    */
   async settle(): Promise<Survivor[]> {
     const until = this.#clock.monotonic() + SETTLE_MS;
@@ -111,7 +111,7 @@ export class ServerProcess {
       isWhole = await this.#output.caughtUp();
       errorBytes = this.family.written?.stderr ?? 0;
     } while (isWhole && errorBytes > before && this.#clock.monotonic() < until);
-    // A process that was just ending need not be told as left running.
+    // A process that was just ending need not be reported as left running.
     const isOwn = survivors.every(({ pid }) => this.own.has(pid));
     if (!isWhole || !isOwn) await this.#output.drain(SETTLE_QUIET_MS, SETTLE_MS);
     this.#asked = undefined;
@@ -148,7 +148,7 @@ export class ServerProcess {
     }
   }
 
-  /** Called when the process has ended. Resolves when its last output has been read, or the wait for it is over. */
+  /** Reads the last output of a process that has ended. Resolves when it has been read, or the wait for it is over. */
   lastOutput(): Promise<void> {
     this.#lastOutput ??= this.#output.drain().then(() => {
       this.#asked = undefined;

@@ -138,7 +138,7 @@ export class ServerDriver implements Driver {
     };
   }
 
-  /** Called when the process ended by itself. The next start waits until no process of this one is left. */
+  /** Notes that the process ended by itself. The next start waits until no process of this one is left. */
   #ended(server: ServerProcess, exit: Exit): void {
     if (this.#server !== server) return;
     const { clock } = this.#options;

@@ -15,7 +15,7 @@ export interface ShellInput {
 
 const FIELDS: readonly string[] = ['command', 'cwd', 'env', 'merge'];
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/;
-/** Variables with shell options, which a bash that starts another one passes on. */
+/** Variables with shell options, which a bash passes on to another that it starts. */
 const OPTIONS: readonly string[] = ['BASHOPTS', 'SHELLOPTS'];
 /** Size from which the kernel refuses a single argument or variable, its terminating NUL included; bytes. */
 const MAX_BYTES = 131_072;

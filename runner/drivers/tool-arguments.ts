@@ -7,7 +7,7 @@ import { TurnFailure } from '../../core/result/failure.ts';
 import { errorCode } from '../system/errors.ts';
 
 /**
- * Time limit of a check, milliseconds: the runner answers nothing meanwhile, and its controller gives it up after 30 s.
+ * Time limit of a check, milliseconds: the runner answers nothing during one, and its controller gives it up after 30 s.
  */
 const CHECK_MS = 1_000;
 

@@ -75,7 +75,7 @@ export class Meter {
     };
   }
 
-  /** Called when a turn begins. */
+  /** Notes that a turn begins. */
   begin(): void {
     this.#turn = { cpuUs: this.#cpuUs, peakBytes: 0, processes: 0, begun: new Set() };
   }

@@ -32,7 +32,7 @@ const FIELDS: Record<string, string> = {
   core: 'core',
 };
 
-/** Returns the field of the class that a limit of the keeper stands for. */
+/** Returns the field of the class behind a limit of the keeper. */
 export function fieldOf(name: string): string {
   return `sandbox.limits.${FIELDS[name] ?? name}`;
 }

@@ -7,7 +7,7 @@ import type { Limits } from '../../core/frames/messages.ts';
 const THREADS_BESIDE = 16_384;
 /**
  * Room above the family's memory limit. A process that requests much more than its whole family may have gets no
- * memory; one that grows is told why it ends. Node reserves 580 MB.
+ * memory; one that grows learns why it ends. Node reserves 580 MB.
  */
 const DATA_BESIDE = 2 ** 30;
 

@@ -61,7 +61,7 @@ function resident(threads: Threads): number {
   return ofFirst(threads, 'status', /^Rss(?:Anon|Shmem):\s+(\d+) kB$/gm) ?? 0;
 }
 
-/** Memory in bytes with a proportional part of shared pages; with all of them for a program that may not be looked into. */
+/** Memory in bytes with a proportional part of shared pages; with all of them for a program whose maps may not be read. */
 function proportional(threads: Threads): number {
   return ofFirst(threads, 'smaps_rollup', /^Pss_(?:Anon|Shmem):\s+(\d+) kB$/gm) ?? resident(threads);
 }

@@ -47,7 +47,7 @@ export interface Contained {
   readonly gone: Promise<void>;
   /**
    * Output that the family had written by the last answer of `survivors` or by the end of the process, whichever was later.
-   * Undefined before, and where it is not counted.
+   * It is undefined before, and where nothing counts it.
    */
   readonly written: Written | undefined;
   /** True while the whole family is being killed. */

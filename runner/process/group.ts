@@ -70,7 +70,7 @@ class Group implements Contained {
     this.#signal('SIGKILL');
   }
 
-  /** Does nothing: what has left the group cannot be found, and would write on. */
+  /** Does nothing: a process that has left the group cannot be found, and would go on writing. */
   async hold(): Promise<Moving> {
     return NONE_MOVING;
   }

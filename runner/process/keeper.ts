@@ -240,13 +240,13 @@ class Kept implements Contained {
       this.#moving = [];
     } else if (word === 'empty') {
       this.#end();
-      // The keeper stays until it is told to end, so that a late command cannot lose its last reports.
+      // The keeper stays until the runner ends it, so that a late command cannot lose its last reports.
       this.#control.end();
     }
   }
 
   /**
-   * Called when the keeper is gone. After the keeper was killed, its family is not known any more. PID 1 then kills all
+   * Cleans up after the keeper is gone. If it was killed, its family is not known any more. PID 1 then kills all
    * other processes of its container in one step; any other runner kills the processes that have not detached.
    */
   #ended(): void {

@@ -52,10 +52,10 @@ export class BoundSession {
   #hasEnvironment: boolean;
   /**
    * Refusal of a state, files or an environment that could not be unpacked. It is final: the controller ends the turns of a
-   * session that cannot start, and a request that was repeated meanwhile must not start one after all.
+   * session that cannot start, and a repeated request must not start one after all.
    */
   #failure: Refusal | undefined;
-  /** Told to the agent until an agent has started. */
+  /** Facts about the restoration, for the first agent that starts. */
   #restored: Bind['restored'];
   #current: TurnRun | undefined;
   #last: TurnRun | undefined;
@@ -189,7 +189,7 @@ export class BoundSession {
   }
 
   cancel({ turn, outcome, reason }: CancelTurn): Refusal | undefined {
-    // A parked turn has no process any more, or is about to have none; what it asked was committed.
+    // A parked turn has no process any more, or is about to have none; its question was committed.
     if (this.#current?.message.turn !== turn || this.#current.parked) {
       return this.#past.hasEnded(turn)
         ? refusal('AlreadyDone', 'the turn has ended')
@@ -312,7 +312,7 @@ export class BoundSession {
     try {
       const { turn, attempt } = run.message;
       const before = isAttempt(this.#last, turn, attempt) ? this.#last?.written : undefined;
-      // A process that gets a decision is not told of the restoration; the next turn is.
+      // A process that gets a decision hears nothing of the restoration; the next turn does.
       await run.run('approval' in run.message ? undefined : this.#restored, before);
     } finally {
       if (run.started && !('approval' in run.message)) this.#restored = undefined;

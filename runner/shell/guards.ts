@@ -71,7 +71,7 @@ function isUnsettling(command: Command): boolean {
   const name = commandName(command);
   const args = argumentsOf(command);
   if (name === undefined) {
-    // A name with a slash is a program, whatever it expands to.
+    // A name with a slash is a program after any expansion.
     return literalOf(command.name) === 'command' ? args.length > 0 : !hasSlash(command.name);
   }
   if (UNSETTLING.has(name)) return true;

@@ -13,7 +13,7 @@ export interface EntryHeader {
   devmajor: number;
   devminor: number;
   linkname?: string;
-  /** Records in front of the header, which hold what the header cannot. */
+  /** Records in front of the header, with the values that do not fit into it. */
   pax?: Record<string, string>;
 }
 

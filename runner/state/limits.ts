@@ -11,7 +11,7 @@ export const MAX_PATH_BYTES = 3072;
  */
 export const MAX_ENTRIES = 2 ** 17;
 /**
- * Limit of a plain archive that is restored, bytes. Earlier releases counted one block for each header, whatever records stood in front
+ * Limit of a plain archive that is restored, bytes. Earlier releases counted one block for each header, without the records in front
  * of it, and what they stored has to be restored. Name and target of an entry take up to 9,216 bytes more.
  */
 export const MAX_RESTORED_BYTES = MAX_PLAIN_BYTES + MAX_ENTRIES * 9216;

@@ -18,7 +18,7 @@ const NAMED_LARGEST = 5;
 
 /**
  * Packs the directory as a compressed archive; equal content gives equal bytes. A background process may still write: a
- * file that grows meanwhile is cut, one that shrinks is filled with zeros, and one that is replaced is stored as it is then.
+ * file that grows while it is read is cut, one that shrinks is filled with zeros, and one that is replaced is stored as the new file.
  * Throws a TurnFailure. `maxBytes` limits the plain archive, `maxPacked` the packed one.
  */
 export async function packDirectory(
@@ -186,14 +186,14 @@ async function add(archive: Pack, entry: Counted, added: FirstNames, progress: P
   }
 }
 
-/** Replaces what was counted for an entry. */
+/** Replaces the count of an entry. */
 function count(bytes: number, entry: Counted, progress: Progress): void {
   progress.plain += bytes - entry.bytes;
   entry.bytes = bytes;
   checkPlain(progress);
 }
 
-/** Opens a file; undefined where it has vanished, or something else was put in its place, meanwhile. */
+/** Opens a file; returns undefined where it has vanished or was replaced. */
 function openFile(path: string): number | undefined {
   return readIfThere(() => {
     try {
@@ -207,7 +207,7 @@ function openFile(path: string): number | undefined {
 
 /**
  * Reports whether two looks saw one file. The number of a file that was replaced can be that of another one soon. Where the kernel
- * tells no times of birth, Node takes those of the last change: a file that grows is another one there, and stored as it is then.
+ * has no times of birth, Node takes those of the last change: a file that grows is another one there, and stored as it is then.
  */
 function isSame(one: BigIntStats, other: BigIntStats): boolean {
   return one.ino === other.ino && one.dev === other.dev && one.birthtimeNs === other.birthtimeNs;

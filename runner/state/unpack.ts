@@ -45,7 +45,7 @@ export async function replaceDirectory(directory: string, fill: (fresh: string) 
 }
 
 /**
- * Returns a path beside the directory that is no longer: what is restored in it can have paths that are as long as the kernel allows
+ * Returns a path beside the directory that is no longer: restored files can have paths that are as long as the kernel allows
  * in the directory itself.
  */
 function besides(directory: string): string {

@@ -21,7 +21,7 @@ export interface Entry {
 
 /**
  * Yields everything below a directory, parents first, ordered by the bytes of the names on every file system. Links are
- * not followed; entries that vanish meanwhile are left out. Throws a TurnFailure for an entry that cannot be stored as
+ * not followed; entries that vanish during the walk are left out. Throws a TurnFailure for an entry that cannot be stored as
  * it is.
  */
 export function* walk(directory: string, prefix = '', room = { names: MAX_ENTRIES }): Generator<Entry> {
@@ -57,7 +57,7 @@ function namesIn(directory: string, room: { names: number }): Buffer[] {
   });
 }
 
-/** A path that is too long is refused however short the directory is: the next incarnation's may be longer. */
+/** A path that is too long is refused in a short directory, too: that of the next incarnation may be longer. */
 function checkLength(name: string): void {
   const length = Buffer.byteLength(name);
   if (length <= MAX_PATH_BYTES) return;
@@ -71,7 +71,7 @@ function utf8(bytes: Buffer, what: string): string {
   throw new TurnFailure('StateNotStored', `BERTH_STATE_DIR: ${what} is not UTF-8`);
 }
 
-/** As `ifThere`; throws a TurnFailure for what is there and cannot be read. */
+/** Like `ifThere`, but throws a TurnFailure for an entry that cannot be read. */
 export function readIfThere<T>(look: () => T): T | undefined {
   try {
     return ifThere(look);

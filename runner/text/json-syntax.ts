@@ -113,7 +113,7 @@ export class ObjectSyntax {
   }
 }
 
-/** Tests for a byte of a number. Only the parser tells real numbers from text with the same characters. */
+/** Tests for a byte of a number. Only the parser distinguishes real numbers from text with the same characters. */
 function isNumberByte(byte: number): boolean {
   return (byte >= 0x30 && byte <= 0x39) || byte === 0x2d || byte === 0x2b || byte === 0x2e || (byte | 0x20) === 0x65;
 }

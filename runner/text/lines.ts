@@ -3,9 +3,9 @@ const LINE_FEED = 0x0a;
 export interface LineSplitterOptions {
   /** Limit of the bytes of one line that are held. */
   maxBytes: number;
-  /** Called with a whole line, including its line feed if it has one. */
+  /** Handler of each whole line, with its line feed if it has one. */
   onLine: (line: Buffer) => void;
-  /** Called with the pieces of a line that is too long to hold, as they arrive. */
+  /** Handler of the pieces of a line that is too long to hold, as they arrive. */
   onTooLong: (piece: Buffer) => void;
 }
 

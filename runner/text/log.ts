@@ -46,7 +46,7 @@ export interface WrittenText {
 export interface LogObserver {
   stdout(text: string): void;
   stderr(text: string): void;
-  /** Called for each value hidden in the text. */
+  /** Handler of each value that was hidden in the text. */
   hidden(): void;
 }
 
@@ -133,7 +133,7 @@ export class TurnLog {
     this.#midLine = !text.endsWith('\n');
   }
 
-  /** Ends the turn's text, and its last line in the pod's: a line that goes on is not told, and the next turn has its own. */
+  /** Ends the turn's text, and its last line in the pod's: a line that goes on is not printed, and the next turn has its own. */
   close(): WrittenText {
     this.flush();
     this.#podText.endLine();

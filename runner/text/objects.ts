@@ -14,19 +14,19 @@ export interface ObjectScannerOptions {
   /** Limit of the bytes of one object that are held. */
   maxBytes: number;
   /**
-   * Called with a whole object, over any number of lines. Returns false for an object that is log like the text around
-   * it.
+   * Handler of each whole object, which may have any number of lines. It returns false for an object that is log like
+   * the text around it.
    */
   onObject: (bytes: Buffer) => boolean;
-  /** Called with the length of an object that is too large to hold; its text is log. */
+  /** Handler of an object that is too large to hold, with its length. Its text is log. */
   onTooLarge: (bytes: number) => void;
-  /** Called with the text from a brace to the first syntax error, or of an object that stayed open; it is log. */
+  /** Handler of text that is no object: from a brace to the first syntax error, or an object that stays open. It is log. */
   onBroken: (text: string, why: 'Syntax' | 'NeverClosed') => void;
   onLog: (bytes: Buffer) => void;
 }
 
 /**
- * Finds the JSON objects that begin on a line of their own, however they are cut into pieces. An object ends with its
+ * Finds the JSON objects that begin on a line of their own in text that arrives in pieces. An object ends with its
  * closing brace: another may follow on the same line. All other text is log, as soon as that is certain.
  */
 export class ObjectScanner {

@@ -33,7 +33,7 @@ export class Pressure {
     this.#onRoom.push(fn);
   }
 
-  /** Called when the stream should take no more for now. */
+  /** Holds writers back, because the stream should take no more for now. */
   hold(): void {
     if (this.#held) return;
     this.#held = true;
@@ -41,8 +41,8 @@ export class Pressure {
   }
 
   /**
-   * Called when the reader has taken everything. `refill` writes the text that has waited here, which can fill the
-   * stream again.
+   * Lets writers go on, because the reader has taken everything. `refill` writes the text that has waited here, which can
+   * fill the stream again.
    */
   release(refill: () => void): void {
     this.#cancelTimer();
@@ -52,7 +52,7 @@ export class Pressure {
     if (!this.#held) this.#wake();
   }
 
-  /** Called when nobody reads the stream. */
+  /** Notes that nobody reads the stream. */
   stall(): void {
     this.#stalled = true;
     this.#wake();

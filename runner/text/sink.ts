@@ -15,7 +15,7 @@ const PIECE_BYTES = 16 * 1024;
 export class TextSink {
   readonly pressure: Pressure;
   readonly #stream: Writable;
-  /** Text behind what the stream is writing. */
+  /** Text that waits until the stream has written what it has. */
   readonly #waiting = new Pieces();
   #leftOut = 0;
 
@@ -47,7 +47,7 @@ export class TextSink {
     });
   }
 
-  /** Called for each write that the reader has taken. */
+  /** Goes on after a write that the reader has taken. */
   #taken(): void {
     if (this.#stream.writableLength > 0) return;
     if (this.#waiting.bytes > 0) for (const piece of this.#waiting.take()) this.#give(piece);

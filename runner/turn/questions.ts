@@ -15,7 +15,7 @@ interface Pending {
   id: string;
   question: Question;
   asked: boolean;
-  /** Absent once nobody waits for the answer any more. */
+  /** Whoever waits for the answer; undefined once nobody does. */
   waiter: { resolve: (decided: Decided) => void; reject: (error: Error) => void } | undefined;
 }
 
@@ -24,7 +24,7 @@ export interface QuestionsOptions {
   newId: () => string;
   /** Sends the request to the controller. Rejects when it cannot be sent. */
   ask: (id: string, question: Question) => Promise<void>;
-  /** Called when the wait for a decision begins and when it ends. */
+  /** Handler of the beginning and of the end of the wait for a decision. */
   onWaiting: (waiting: boolean) => void;
 }
 
@@ -89,7 +89,7 @@ export class Questions {
     return true;
   }
 
-  /** Called when the process has ended: no more questions are sent. Resolves when no request is being sent. */
+  /** Ends the questions of a process that has ended: no more are sent. Resolves when no request is being sent. */
   async end(): Promise<void> {
     this.#over = true;
     const unanswered = this.#pending;

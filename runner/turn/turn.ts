@@ -106,7 +106,7 @@ export class TurnRun {
     this.#stall.pause();
   }
 
-  /** True while it waits for a decision that the controller knows of. */
+  /** True while it waits for a decision and the controller knows that. */
   get waits(): boolean {
     return this.#questions.open !== undefined;
   }
@@ -116,7 +116,7 @@ export class TurnRun {
     return { wallMs: this.#limit.ranMs, ...this.#surroundings.meter.read() };
   }
 
-  /** Id of the request whose decision the agent was told last. */
+  /** Id of the request whose decision the agent has had last. */
   get lastDecided(): string | undefined {
     return this.#questions.lastDecided ?? ('approval' in this.message ? this.message.approval.requestId : undefined);
   }
@@ -270,7 +270,7 @@ export class TurnRun {
     const log = this.#log;
     const approval = 'approval' in this.message ? this.message.approval : undefined;
     try {
-      // A process that goes on with a decision finds what the one before it has left.
+      // A process that continues with a decision finds the files of the process before it.
       if (isFirstHere) output?.empty();
       return await driver.run(
         { turn: this.message, restored, approval },

@@ -28,7 +28,7 @@ const TURN: StartTurn = {
 /**
  * Runs a session of one turn from the bind to the result, as a real one is run. It has a runner, keys and frames of its
  * own, and directories below the runner's. Its agent is `berth-agent`, a static program that every image has; nothing is
- * run without it, or without a keeper, which alone can tell that no process is left. Settles when all of it is gone;
+ * run without it, or without a keeper, which alone knows that no process is left. Settles when all of it is gone;
  * rejects when it cannot be run or the signal aborts.
  */
 export async function warmUpSession(surroundings: Surroundings, signal: AbortSignal): Promise<void> {
@@ -120,7 +120,7 @@ class Frames {
     return true;
   }
 
-  /** Resolves with what the first group of the pattern matches, once it matches. */
+  /** Resolves with the first group of the pattern, once the pattern matches. */
   find(pattern: RegExp): Promise<string> {
     return new Promise((resolve) => {
       this.#look = () => {

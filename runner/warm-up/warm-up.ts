@@ -26,7 +26,7 @@ export class WarmUp {
   }
 
   /**
-   * Called when input has arrived: the quiet begins anew. It does not begin before: a runner that nobody has attached yet may
+   * Notes that input has arrived, so the quiet begins anew. It does not begin before: a runner that nobody has attached yet may
    * be bound by the first who does.
    */
   heard(): void {

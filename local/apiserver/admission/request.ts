@@ -8,7 +8,7 @@ export interface AdmissionRequest {
   kind: { group: string; version: string; kind: string };
   resource: { group: string; version: string; resource: string };
   subresource?: string | undefined;
-  /** Absent for cluster-scoped resources. */
+  /** Namespace; undefined for cluster-scoped resources. */
   namespace?: string | undefined;
   /** Name of the object, also one that the server generates; absent for each object of a deletecollection. */
   name?: string | undefined;

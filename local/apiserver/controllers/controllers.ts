@@ -61,7 +61,7 @@ export class Controllers {
     });
   }
 
-  /** Puts work back that a full disk has kept from being done; what the server refuses is not tried again. */
+  /** Puts work back after a full disk; work that the server refuses is not tried again. */
   #failed(item: Item, error: unknown): void {
     if (!item.failed) this.#logger.error({ err: error }, 'a controller of the embedded cluster failed');
     item.failed = true;

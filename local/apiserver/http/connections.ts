@@ -7,7 +7,7 @@ interface Client {
   requests: Set<Promise<void>>;
 }
 
-/** Connections and requests of each client. Clients are told apart by their credentials. */
+/** Connections and requests of each client. Clients are distinguished by their credentials. */
 export class Connections {
   readonly #clients = new Map<string, Client>();
 

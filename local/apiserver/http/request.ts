@@ -7,7 +7,7 @@ export interface ResourceRequest {
   group: string;
   version: string;
   plural: string;
-  /** Absent when no such resource is served. */
+  /** Undefined when no such resource is served. */
   type: ResourceType | undefined;
   namespace: string | undefined;
   name: string | undefined;

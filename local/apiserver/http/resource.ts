@@ -119,7 +119,7 @@ function watch(call: Call, hub: WatchHub): void {
 const invalidOptions = (field: string, value: unknown, supported: string[], kind = 'CreateOptions') =>
   invalidObject({ group: 'meta.k8s.io', kind }, '', [notSupported(field, value, supported)]);
 
-/** Returns the facts of a write that admission policies judge it by, besides its objects. */
+/** Returns the facts by which admission policies judge a write, besides its objects. */
 function admissionRequest(
   { user, type, request }: Call,
   operation: AdmissionRequest['operation'],

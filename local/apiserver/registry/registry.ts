@@ -15,9 +15,9 @@ export interface WriteRequest {
   user: UserInfo;
   fieldValidation: FieldValidation;
   dryRun: boolean;
-  /** Name of the manager that a change is recorded for. */
+  /** Name of the field manager of a change. */
   fieldManager: string;
-  /** Called with a warning: unusual but not an error. */
+  /** Handler of a warning: something unusual that is no error. */
   warn(text: string): void;
   /** Refuses a valid object by an admission policy; absent: none applies. `old` is the stored object of an update. */
   admit?(object: ApiObject, old: ApiObject | undefined): void;

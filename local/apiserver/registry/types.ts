@@ -40,7 +40,7 @@ export interface ResourceType {
   storage: string;
   /** True for a custom resource: no kind is guessed, no update without a version, no strategic merge patch. */
   custom: boolean;
-  /** Absent: nothing is checked or pruned. */
+  /** Undefined if nothing is checked or pruned. */
   schema?: Schema;
   columns: Column[];
   /** Fields for field selectors, besides metadata.name and metadata.namespace. */
@@ -62,7 +62,7 @@ export interface ResourceType {
   validateLate?(object: ApiObject, old: ApiObject | undefined): FieldError[];
   /** Returns the seconds of grace of a delete, 0 for an immediate one. Absent: always immediate. */
   graceSeconds?(object: ApiObject, requested: number | undefined): number;
-  /** Called with the marked object: true keeps it until a controller of this server has cleaned up after it. */
+  /** Decides on an object that is marked: true keeps it until a controller of this server has cleaned up after it. */
   holdsDeletion?(object: ApiObject): boolean;
   /** True if the answer to an immediate delete is the object and not a Status. */
   returnsDeleted?: boolean;

@@ -30,7 +30,7 @@ interface Line {
   storage: string;
   /** Upper bound of the versions assigned so far; in lines without an object. */
   ceiling?: number;
-  /** Absent in the line with which a run takes the journal over or raises its ceiling. */
+  /** Undefined in the line with which a run takes the journal over or raises its ceiling. */
   object?: ApiObject;
   deleted?: true;
 }
@@ -50,7 +50,7 @@ export class JournalLost extends Error {
 export interface JournalOptions {
   /** Id of this run of the server; no other run has the same. */
   boot: string;
-  /** Called once, when the first write finds that the file does not belong to this run any more. */
+  /** Handler of the first write that finds that the file does not belong to this run any more; called once. */
   onLost?: (error: JournalLost) => void;
 }
 
@@ -142,7 +142,7 @@ export class Journal implements Sink {
           writeAll(file, this.#bytesOf({ version: Number(object.metadata.resourceVersion), storage, object }));
         }
       }
-      // The journal is emptied next, so the snapshot must be on the disk by then.
+      // The journal is emptied next, so the snapshot must be on the disk first.
       fsyncSync(file);
       this.#requireOwn(this.#size);
     } catch (error) {

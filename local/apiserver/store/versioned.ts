@@ -19,7 +19,7 @@ export interface Sink {
   append(change: Change): void;
 }
 
-/** Limit of the history, whatever the number of changes; bytes. */
+/** Limit of the history in bytes, for any number of changes. */
 const maxHistoryBytes = 64 * 1024 * 1024;
 
 export interface StoreContents {

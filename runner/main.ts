@@ -15,7 +15,7 @@ import { ContainerMemory } from './limits/container-memory.ts';
 import { TreeMemory } from './limits/tree-memory.ts';
 import { findContainment, findTools } from './process/find.ts';
 import { Runner } from './runner.ts';
-import { equipmentFor, type Surroundings } from './session/equipment.ts';
+import { partsFor, type Surroundings } from './session/parts.ts';
 import { directoriesUnder, makeDirectories, socketPath } from './system/directories.ts';
 import { protect } from './system/hardening.ts';
 import { patient } from './system/timers.ts';
@@ -66,8 +66,8 @@ function start(): void {
     clock,
   };
   const warmUp = new WarmUp(clock, (signal) => warmUpSession(surroundings, signal));
-  // The equipment is asked for once a bind is accepted. Nothing of the warm-up is left when the first process starts.
-  const equip = (bind: Bind) => equipmentFor(bind, surroundings, warmUp.end());
+  // The session's parts are made once a bind is accepted. Nothing of the warm-up is left when the first process starts.
+  const makeParts = (bind: Bind) => partsFor(bind, surroundings, warmUp.end());
 
   const runner = new Runner({
     podUID: environment.BERTH_POD_UID ?? '',
@@ -80,7 +80,7 @@ function start(): void {
       return taken;
     },
     writeText: (line) => text.write(line),
-    equip,
+    partsFor: makeParts,
     onSession: (session, secrets) => {
       listenForAgent(socketPath(directories), secrets, answerFor(session)).catch((error: Error) => {
         text.write(`[berth: BERTH_SOCKET cannot be had: ${error.message}]\n`);

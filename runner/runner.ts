@@ -6,33 +6,11 @@ import { FrameSender } from '../core/frames/sender.ts';
 import { VERSION } from '../core/program/version.ts';
 import type { Clock, Random } from '../core/runtime.ts';
 import type { Hidden } from '../core/text/hidden.ts';
-import type { OutputDirectory } from './artifacts/artifacts.ts';
-import type { Driver } from './drivers/driver.ts';
-import type { Meter } from './limits/meter.ts';
 import { bindProblem, isSameBind, keysOf } from './session/bind.ts';
+import type { SessionParts } from './session/parts.ts';
 import { BoundSession, type Refusal, type Refuse } from './session/session.ts';
-import type { StateDirectory } from './state/archive.ts';
 import { PodText } from './text/pod-text.ts';
 import { AgentEvents } from './turn/agent-events.ts';
-
-/** Parts that serve a session once it is known. */
-export interface Equipment {
-  driver: Driver;
-  /** Meter of the driver's processes. */
-  meter: Meter;
-  state: StateDirectory;
-  /** Directory of the artifacts, if the controller takes any. */
-  output?: OutputDirectory;
-  /** Fills the directory of the agent's files; throws an Error that names what was wrong. */
-  unpackFiles: (archives: readonly Buffer[]) => Promise<void>;
-  /** Fills the directory of the Python environment; throws an Error that names what was wrong. */
-  unpackEnvironment: (archive: { packed: Buffer; digest: string }) => Promise<void>;
-  /** Texts and patterns to hide. */
-  secrets: Hidden;
-  shortSecrets?: Bound['shortSecrets'];
-  containment: Bound['containment'];
-  hardened: boolean;
-}
 
 export interface RunnerOptions {
   podUID: string;
@@ -44,7 +22,7 @@ export interface RunnerOptions {
   writeFrames: (text: string) => boolean;
   /** Writes to stderr: readable text without secrets. */
   writeText: (text: string) => void;
-  equip: (bind: Bind) => Equipment;
+  partsFor: (bind: Bind) => SessionParts;
   /** Handler of the binding. From then on the session's processes may send requests. */
   onSession?: (session: BoundSession, secrets: Hidden) => void;
 }
@@ -187,18 +165,18 @@ export class Runner {
   }
 
   #accept(bind: Bind, position: Position): void {
-    const { protocol, clock, random, writeText, equip } = this.#options;
+    const { protocol, clock, random, writeText, partsFor } = this.#options;
     const keys = keysOf(bind);
     const address = { session: bind.session.uid, incarnation: bind.incarnation };
-    const { shortSecrets, containment, hardened, ...equipment } = equip(bind);
+    const { shortSecrets, containment, hardened, ...parts } = partsFor(bind);
     const write = (text: string) => this.#write(text);
     const sender = new FrameSender({ ...address, boot: this.#boot, key: keys.up, random, write });
     this.#control.bound({ ...address, key: keys.down }, position);
     const session = new BoundSession(bind, {
-      ...equipment,
+      ...parts,
       sender,
       packsLogs: bind.protocol >= FRAMES.log.packedSince,
-      events: new AgentEvents(equipment.secrets),
+      events: new AgentEvents(parts.secrets),
       stateKey: { session: bind.session.uid, keyId: bind.state.keyId, key: keys.state },
       podText: new PodText(writeText),
       clock,
@@ -206,7 +184,7 @@ export class Runner {
     });
     const bound = { runnerVersion: VERSION, protocol, containment, hardened, ...(shortSecrets && { shortSecrets }) };
     this.#served = { session, sender, bound };
-    this.#options.onSession?.(session, equipment.secrets);
+    this.#options.onSession?.(session, parts.secrets);
   }
 
   #sayBound(): void {

@@ -10,7 +10,7 @@ import { answerFor } from '../agent-socket/answer.ts';
 import { listenForAgent } from '../agent-socket/socket.ts';
 import { together } from '../drivers/drain.ts';
 import { Runner } from '../runner.ts';
-import { equipmentFor, type Surroundings } from '../session/equipment.ts';
+import { partsFor, type Surroundings } from '../session/parts.ts';
 import { directoriesUnder, socketPath } from '../system/directories.ts';
 import { Pressure } from '../text/pressure.ts';
 
@@ -85,7 +85,7 @@ async function runTurn(surroundings: Surroundings, bind: Bind, signal: AbortSign
     random: systemRandom,
     writeFrames: (text) => frames.write(text),
     writeText: () => {},
-    equip: (accepted) => equipmentFor(accepted, surroundings, Promise.resolve()),
+    partsFor: (accepted) => partsFor(accepted, surroundings, Promise.resolve()),
     onSession: (session, secrets) => {
       const path = socketPath(surroundings.directories);
       listening = listenForAgent(path, secrets, answerFor(session)).catch(() => undefined);

@@ -79,7 +79,7 @@ export class PodRunner {
         return true;
       },
       writeText: () => {},
-      equip: () => ({
+      partsFor: () => ({
         driver,
         meter: new Meter({ limits: { required: false }, together: false, clock }),
         state: {

@@ -169,7 +169,7 @@ export class Container implements SimContainer {
       random: dice,
       writeFrames: (text) => this.#print(text),
       writeText: (text) => this.log.push(text),
-      equip: (bind) => {
+      partsFor: (bind) => {
         this.bind = bind;
         content.persistent = bind.persistence?.state !== false;
         content.maxBytes = bind.persistence?.maxStateBytes ?? Number.POSITIVE_INFINITY;

@@ -1,24 +1,44 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Bind, Limits } from '../../core/frames/messages.ts';
+import type { Bind, Bound, Limits } from '../../core/frames/messages.ts';
 import type { Clock } from '../../core/runtime.ts';
-import { hiddenBy } from '../../core/text/hidden.ts';
+import { type Hidden, hiddenBy } from '../../core/text/hidden.ts';
 import { Pattern } from '../../core/text/pattern.ts';
+import type { OutputDirectory } from '../artifacts/artifacts.ts';
 import { outputDirectory } from '../artifacts/directory.ts';
 import type { Flow } from '../drivers/drain.ts';
+import type { Driver } from '../drivers/driver.ts';
 import { makeDriver } from '../drivers/make.ts';
 import { binOf, unpackEnvironment } from '../environment/environment.ts';
 import { Meter } from '../limits/meter.ts';
 import type { PodMemory } from '../limits/pod-memory.ts';
 import type { Containment, StartProcess } from '../process/contained.ts';
-import type { Equipment } from '../runner.ts';
-import { NO_STATE } from '../state/archive.ts';
+import { NO_STATE, type StateDirectory } from '../state/archive.ts';
 import { packDirectory } from '../state/pack.ts';
 import { unpackDirectory } from '../state/unpack.ts';
 import { type Directories, located } from '../system/directories.ts';
 import { isClosed } from '../system/hardening.ts';
 import { unpackAgentFiles } from './agent-files.ts';
 import { secretsOf } from './secrets.ts';
+
+/** Parts that serve a session once it is known. */
+export interface SessionParts {
+  driver: Driver;
+  /** Meter of the driver's processes. */
+  meter: Meter;
+  state: StateDirectory;
+  /** Directory of the artifacts, if the controller takes any. */
+  output?: OutputDirectory;
+  /** Fills the directory of the agent's files; throws an Error that names what was wrong. */
+  unpackFiles: (archives: readonly Buffer[]) => Promise<void>;
+  /** Fills the directory of the Python environment; throws an Error that names what was wrong. */
+  unpackEnvironment: (archive: { packed: Buffer; digest: string }) => Promise<void>;
+  /** Texts and patterns to hide. */
+  secrets: Hidden;
+  shortSecrets?: Bound['shortSecrets'];
+  containment: Bound['containment'];
+  hardened: boolean;
+}
 
 /** Parts of a runner that do not depend on its session. */
 export interface Surroundings {
@@ -41,7 +61,7 @@ export interface Surroundings {
  * Returns the parts that serve the session of a bind; no process is started before `free` has resolved. Throws an Error
  * that names what was wrong.
  */
-export function equipmentFor(bind: Bind, surroundings: Surroundings, free: Promise<void>): Equipment {
+export function partsFor(bind: Bind, surroundings: Surroundings, free: Promise<void>): SessionParts {
   const { environment, directories, memory, clock, containment } = surroundings;
   const { secrets, parts, short } = secretsOf(bind.agent, environment, (path) =>
     readFileSync(join(directories.secrets, path)),

@@ -4,6 +4,7 @@ import { LABEL_TEMPLATE } from '../../core/resources/names.ts';
 import type { LinkView } from '../observed/link-view.ts';
 import { isOver, podProblem } from '../observed/pod-status.ts';
 import type { NodeFacts } from '../observed/world.ts';
+import type { PoolPod } from './pool-world.ts';
 
 /** Pods of pools that a session can claim. */
 
@@ -50,7 +51,13 @@ export function isUnheardOf(link: LinkView | undefined): boolean {
 }
 
 /** Reports whether the runner of an unclaimed pod waits for a session, as far as is known. */
-export function hasAnswered(link: LinkView | undefined): boolean {
+function hasAnswered(link: LinkView | undefined): boolean {
   if (link?.phase !== 'Unbound' || link.queued) return false;
   return link.silentSince === undefined && link.unreachableMs === undefined;
+}
+
+/** Pods that no session has taken, as `uid ready` or `uid starting`: a pod can be claimed while it starts, and again once it has answered. */
+export function claimableNow(pods: readonly PoolPod[]): ReadonlySet<string> {
+  const untaken = pods.filter(({ taken }) => !taken);
+  return new Set(untaken.map(({ pod, link }) => `${pod.metadata.uid} ${hasAnswered(link) ? 'ready' : 'starting'}`));
 }

@@ -7,7 +7,7 @@ import { type LinkView, silencePatience } from '../observed/link-view.ts';
 import { givenUpAt, isHopeless, isOver, ownContainer, podProblem, startedContainer } from '../observed/pod-status.ts';
 import type { Problem } from '../observed/world.ts';
 import { DEFAULT_START_MS } from '../settings/effective.ts';
-import { isClaimable, isUnheardOf } from './claimable.ts';
+import { claimableNow, isClaimable, isUnheardOf } from './claimable.ts';
 import type { PoolFailures, PoolPod, PoolWorld } from './pool-world.ts';
 import { poolStatus } from './status.ts';
 
@@ -43,7 +43,8 @@ const ANSWER_MS = 1_000;
 /** Time until a pool that found no room looks again, where no event tells of room. */
 const AGAIN_MS = 10_000;
 
-interface Removal {
+/** A pod that is given up. */
+export interface Removal {
   pod: StoredPod;
   why: string;
   /** The object is removed at once, although its node has not confirmed that nothing runs any more. */
@@ -54,6 +55,10 @@ export interface PoolDecision {
   /** Number of pods to create. */
   create: number;
   remove: Removal[];
+  /** Pods that a session can claim; see `claimableNow`. */
+  claimable: ReadonlySet<string>;
+  /** There is a pod that no session could claim at the last reconcile: those that wait are to look again. */
+  offers: boolean;
   /** A pod is removed for a session that waits for quota or a node. */
   gaveWay: boolean;
   status: SessionPoolStatus;
@@ -158,7 +163,9 @@ export function decidePool(world: PoolWorld): PoolDecision {
     stale: shown.filter((one) => isStale(world, one)).length,
     problem: problemOf(failures, shown),
   });
-  return { create, remove, gaveWay, status, failures, wakeAt };
+  const claimable = claimableNow(pods);
+  const offers = [...claimable].some((one) => !world.claimableBefore.has(one));
+  return { create, remove, claimable, offers, gaveWay, status, failures, wakeAt };
 }
 
 /** The starts of sessions with one that is seen at `now`, monotonic milliseconds. Long after the last one others begin. */

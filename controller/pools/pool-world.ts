@@ -36,6 +36,8 @@ export interface PoolWorld {
   /** Hash of the pods that the pool makes now, or the problem that prevents any. */
   template: { hash: string } | Problem;
   pods: readonly PoolPod[];
+  /** What a session could claim at the last reconcile; see `claimableNow`. */
+  claimableBefore: ReadonlySet<string>;
   room: Room;
   /** Number of slots that pods of the class can have in the namespace at most; undefined: no limit, or unknown. */
   most: number | undefined;

@@ -158,8 +158,8 @@ export const poolBugs: readonly Bug[] = [
     focus: { pools: true },
     edits: [
       {
-        file: 'controller/pools/pools.ts',
-        find: '        await this.#options.networkPolicies.ensure(pool.metadata.namespace, pool.spec.class, signal);\n',
+        file: 'controller/pools/act.ts',
+        find: '      await tools.networkPolicies.ensure(pool.metadata.namespace, pool.spec.class, signal);\n',
         replace: '',
       },
     ],
@@ -171,20 +171,20 @@ export const poolBugs: readonly Bug[] = [
     focus: { pools: true, poolEveryMs: 500 },
     edits: [
       {
-        file: 'controller/pools/pools.ts',
-        find: '    if (!isForced && !ledger.isSpare(namespace, name)) return;\n',
+        file: 'controller/pools/act.ts',
+        find: '  if (!isForced && !ledger.isSpare(namespace, name)) return false;\n',
         replace: '',
       },
       {
-        file: 'controller/pools/pools.ts',
+        file: 'controller/pools/act.ts',
         find: '{ uid, resourceVersion, signal, ...force }',
         replace: '{ uid, ...(resourceVersion ? {} : {}), signal, ...force }',
       },
       {
-        file: 'controller/pools/pools.ts',
-        find: '    const unclaimed = caches.unclaimedPods(uid);\n',
-        replace: `    const ofPool = caches.allPods().filter(({ metadata }) => metadata.labels?.[LABEL_POOL_UID] === uid);
-    const unclaimed = pool.spec.replicas === 0 ? ofPool : caches.unclaimedPods(uid);
+        file: 'controller/pools/observe.ts',
+        find: '  const pods = caches\n    .unclaimedPods(uid)\n',
+        replace: `  const ofPool = caches.allPods().filter(({ metadata }) => metadata.labels?.['berth.dev/pool-uid'] === uid);
+  const pods = (pool.spec.replicas === 0 ? ofPool : caches.unclaimedPods(uid))
 `,
       },
       {
@@ -212,7 +212,7 @@ export const poolBugs: readonly Bug[] = [
         replace: '    if (!found && !keys.created) return 0;\n',
       },
       {
-        file: 'controller/pools/pools.ts',
+        file: 'controller/pools/act.ts',
         find: '{ uid, resourceVersion, signal, ...force }',
         replace: '{ uid, ...(resourceVersion ? {} : {}), signal, ...force }',
       },
@@ -264,12 +264,17 @@ export const poolBugs: readonly Bug[] = [
     edits: [
       {
         file: 'controller/pools/pools.ts',
+        find: 'import { msUntil } from',
+        replace: "import { pods as podKind } from '../../core/kube/resources.ts';\nimport { msUntil } from",
+      },
+      {
+        file: 'controller/pools/pools.ts',
         find: '    const memory = this.#memory(key, pool);\n    const template',
         replace: `    const sessions = new Set(caches.allSessions().map(({ metadata }) => metadata.uid));
     for (const { metadata } of caches.allPods()) {
       const { labels = {}, uid, resourceVersion } = metadata;
       const owner = labels['berth.dev/session-uid'];
-      if (labels[LABEL_POOL_UID] !== pool.metadata.uid || !owner || sessions.has(owner)) continue;
+      if (labels['berth.dev/pool-uid'] !== pool.metadata.uid || !owner || sessions.has(owner)) continue;
       const reference = { apiVersion: 'berth.dev/v1alpha1', kind: 'SessionPool', name, uid: pool.metadata.uid, controller: true };
       const patch = { uid, resourceVersion, labels: { 'berth.dev/session-uid': '' }, ownerReferences: [reference] };
       await this.#options.api.patch(podKind, { namespace, name: metadata.name }, { metadata: patch }, { type: 'merge', signal });
@@ -324,11 +329,11 @@ export const poolBugs: readonly Bug[] = [
     focus: { pools: true },
     edits: [
       {
-        file: 'controller/pools/pools.ts',
-        find: '    const number = memory.numbers.next;\n',
-        replace: `    let number = 0;
-    while (this.#options.caches.pod(namespace, poolPodName(uid, number)) || ledger.isTaken(namespace, poolPodName(uid, number)))
-      number += 1;
+        file: 'controller/pools/act.ts',
+        find: '  const number = memory.numbers.next;\n',
+        replace: `  let number = 0;
+  while (tools.caches.pod(namespace, poolPodName(uid, number)) || ledger.isTaken(namespace, poolPodName(uid, number)))
+    number += 1;
 `,
       },
     ],

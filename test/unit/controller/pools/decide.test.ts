@@ -50,6 +50,7 @@ const aPoolWorld = (replicas: number, pods: PoolPod[], change: Partial<PoolWorld
   pool: aPool(replicas),
   template: { hash: HASH },
   pods,
+  claimableBefore: new Set(),
   room: { free: true },
   most: undefined,
   cpus: 0,
@@ -79,6 +80,18 @@ const decided = (...world: Parameters<typeof aPoolWorld>) => {
 const names = (...pods: PoolPod[]) => pods.map(({ pod }) => pod.metadata.name);
 
 describe('a pool', () => {
+  test('has the sessions that wait look at each of its pods once when it starts, and once when it has answered', () => {
+    const starting = aPoolPod({ starting: true });
+    const first = decided(1, [starting]);
+    assert.equal(first.offers, true);
+    const second = decided(1, [starting], { claimableBefore: first.claimable });
+    assert.equal(second.offers, false);
+    const { link } = aPoolPod();
+    const answered = decided(1, [{ ...starting, link }], { claimableBefore: second.claimable });
+    assert.equal(answered.offers, true);
+    assert.equal(decided(1, [{ ...starting, link }], { claimableBefore: answered.claimable }).offers, false);
+    assert.equal(decided(1, [aPoolPod({ taken: true })]).offers, false, 'a session is about to claim it');
+  });
   test('is filled with as many pods at a time as may start together', () => {
     assert.equal(decided(2, []).create, 2);
     assert.equal(decided(30, []).create, LEAST_STARTING);

@@ -4,6 +4,11 @@ import { namespaces as resource } from '../../core/kube/resources.ts';
 import type { KubeApi, Stored } from '../../core/kube/types.ts';
 import { type Clock, delay, type Logger, type Random } from '../../core/runtime.ts';
 
+export interface NamespaceLister {
+  /** Labels of a Namespace; undefined while unknown. */
+  namespaceLabels(name: string): Readonly<Record<string, string>> | undefined;
+}
+
 /** Labels of namespaces; a class's namespaceSelector matches them. */
 export interface NamespaceLabels {
   /** Labels of a namespace; undefined while unknown. */

@@ -18,6 +18,13 @@ export interface NodesOptions {
   onChange(name: string): void;
 }
 
+export interface NodeLister {
+  /** Facts about a node; undefined where nodes may not be read, and for a node that does not exist. */
+  node(name: string | undefined): NodeFacts | undefined;
+  /** CPUs that pods can have on the nodes that take any; 0 where nodes may not be read. */
+  cpus(): number;
+}
+
 /** Follows the facts about nodes that their pods depend on. Where nodes may not be read it stays empty and logs so. */
 export class Nodes {
   readonly #informer: Informer<Node>;

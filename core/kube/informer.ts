@@ -79,6 +79,10 @@ export class Informer<T extends KubeObject, C extends CachedObject = Stored<T>> 
     for (const namespace of options.namespaces ?? [undefined]) this.#scopes.set(namespace, this.#scope(namespace));
   }
 
+  get resource(): Resource<T> {
+    return this.#options.resource;
+  }
+
   /** Adds a handler. After the start it is called for later changes only. */
   addHandler(handler: Handler<C>): void {
     this.#handlers.push(handler);

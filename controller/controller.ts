@@ -1,5 +1,6 @@
 import { PROTOCOL_VERSION } from '../core/frames/messages.ts';
 import type { KubeApi } from '../core/kube/types.ts';
+import { API_GROUP_VERSION } from '../core/resources/names.ts';
 import { type Clock, delay, type Logger, type Random } from '../core/runtime.ts';
 import { BlobStore } from '../core/store/blobs.ts';
 import type { StoreUsage } from '../core/store/store.ts';
@@ -232,7 +233,10 @@ export class Controller {
           .reacquireAbove(epoch)
           .catch((error: unknown) => log.warn({ err: error }, 'epoch could not be raised'));
       },
-      record: (...event) => this.#events.record(...event),
+      notify: ({ metadata: { namespace, name, uid } }, { type, reason, message }, kind = 'Session') => {
+        const subject = { apiVersion: API_GROUP_VERSION, kind, name, namespace, uid };
+        this.#events.record(subject, type, reason, message);
+      },
     });
     this.#leading.start();
     const { epoch, takenOver, found } = leadership;

@@ -1,7 +1,6 @@
 import { refOf } from '../core/kube/cache.ts';
 import type { KubeApi } from '../core/kube/types.ts';
 import type { StoredTurn } from '../core/resources/kinds.ts';
-import { API_GROUP_VERSION } from '../core/resources/names.ts';
 import { isTerminal } from '../core/resources/turn-phases.ts';
 import type { Clock, Logger, Random } from '../core/runtime.ts';
 import type { Store, StoreKey, StoreUsage } from '../core/store/store.ts';
@@ -21,14 +20,13 @@ import { Links } from './link/links.ts';
 import type { Inventory, Meter } from './meter.ts';
 import { NetworkPolicies } from './network/policies.ts';
 import { isWaitedFor } from './observed/urgency.ts';
-import type { CachedTurn, Installation } from './observed/world.ts';
+import type { Installation } from './observed/world.ts';
 import { Pools } from './pools/pools.ts';
 import { Reconciler } from './reconcile.ts';
-import type { EventSubject } from './runtime/event-recorder.ts';
 import type { ControllerTools } from './runtime/queue-controller.ts';
 import { StatusWriter } from './runtime/status-writer.ts';
 import { Sessions } from './sessions.ts';
-import type { EventFacts } from './status/events.ts';
+import type { Notify } from './status/events.ts';
 
 export interface LeadershipOptions {
   /** API client whose writes end with the lease. */
@@ -63,7 +61,7 @@ export interface LeadershipOptions {
   identity: string;
   /** Called when a runner has obeyed a later leader. */
   onLaterEpoch(epoch: number): void;
-  record(subject: EventSubject, type: 'Normal' | 'Warning', reason: string, message: string): void;
+  notify: Notify;
   meter?: Meter;
 }
 
@@ -86,9 +84,9 @@ export class Leading {
   #isOpen = false;
 
   constructor(options: LeadershipOptions) {
-    const { api, caches, clock, random, log, keys, signal } = options;
+    const { api, caches, clock, random, log, notify, keys, signal } = options;
     this.#options = options;
-    const tools: ControllerTools = { api, clock, random, log, signal, closing: this.#closing.signal };
+    const tools: ControllerTools = { api, clock, random, log, notify, signal, closing: this.#closing.signal };
     const statuses = new StatusWriter({ api, onTurn: (turn) => this.#turnWritten(turn) });
     this.#links = new Links({
       api,
@@ -114,9 +112,9 @@ export class Leading {
         const { namespace, name } = refOf(key);
         const message = `Pod ${pod} prints more on its stdout than is read; its output is slowed down.`;
         const event = { type: 'Warning', reason: 'OutputThrottled', message } as const;
-        if (uid !== '') return this.#notify({ metadata: { namespace, name, uid } }, event);
+        if (uid !== '') return notify({ metadata: { namespace, name, uid } }, event);
         const pool = caches.pool(namespace, name);
-        if (pool && pool !== 'Missing') this.#notify(pool, event, 'SessionPool');
+        if (pool && pool !== 'Missing') notify(pool, event, 'SessionPool');
       },
       onLaterEpoch: options.onLaterEpoch,
       refused: options.meter?.refused,
@@ -157,7 +155,6 @@ export class Leading {
       caches,
       store: options.store,
       installation: options.installation,
-      record: options.record,
     });
     this.#pools = new Pools({
       ...tools,
@@ -197,7 +194,7 @@ export class Leading {
       random,
       log,
       withoutWorker: (work) => this.#sessions.withoutWorker(work),
-      notify: (object, event, kind) => this.#notify(object, event, kind),
+      notify,
     };
     this.#garbage = new Garbage({
       ...tools,
@@ -205,7 +202,6 @@ export class Leading {
       store: options.store,
       ownTime: options.ownTime,
       ...(options.namespaces ? { namespaces: options.namespaces } : {}),
-      record: options.record,
       intervalMs: options.garbageIntervalMs,
       nodeGraceMs: options.installation.nodeGraceMs,
     });
@@ -326,15 +322,5 @@ export class Leading {
   #classOf({ metadata, spec }: StoredTurn): string {
     const name = this.#options.caches.session(metadata.namespace, spec.session)?.spec.class ?? '';
     return this.#options.caches.class(name) ? name : '';
-  }
-
-  #notify(
-    { metadata }: { metadata: Pick<CachedTurn['metadata'], 'namespace' | 'name' | 'uid'> },
-    event: EventFacts,
-    kind = 'Session',
-  ): void {
-    const { name, namespace, uid } = metadata;
-    const subject = { apiVersion: API_GROUP_VERSION, kind, name, namespace, uid };
-    this.#options.record(subject, event.type, event.reason, event.message);
   }
 }

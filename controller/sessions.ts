@@ -8,7 +8,7 @@ import { urgentKeys } from './observed/urgency.ts';
 import type { Reconciler } from './reconcile.ts';
 import { type ControllerTools, QueueController } from './runtime/queue-controller.ts';
 
-export interface SessionsOptions extends Omit<ControllerTools, 'api'> {
+export interface SessionsOptions extends Pick<ControllerTools, 'clock' | 'random' | 'log' | 'signal' | 'closing'> {
   caches: Caches;
   reconciler: Reconciler;
   admissionGate: AdmissionGate;

@@ -8,9 +8,9 @@ import type { SessionStore } from '../garbage/yielding-store.ts';
 import type { MasterKeys } from '../link/keys.ts';
 import type { Links } from '../link/links.ts';
 import type { NetworkPolicies } from '../network/policies.ts';
-import type { CachedTurn, SessionMemory, World } from '../observed/world.ts';
+import type { SessionMemory, World } from '../observed/world.ts';
 import type { StatusWriter } from '../runtime/status-writer.ts';
-import type { EventFacts } from '../status/events.ts';
+import type { Notify } from '../status/events.ts';
 import type { LogPlaces } from './log-places.ts';
 import type { StatePrefetch } from './state-prefetch.ts';
 
@@ -65,8 +65,7 @@ export interface Effects {
   withoutWorker<R>(work: () => Promise<R>): Promise<R>;
   /** Logs that the turn has ended, or waits for a decision; `statuses` does so for its own writes. */
   logCommit(turn: StoredTurn): void;
-  /** Tells people by a Kubernetes Event on the object, a session unless said otherwise. */
-  notify(object: Pick<CachedTurn, 'metadata'>, event: EventFacts, kind?: 'Session' | 'Turn'): void;
+  notify: Notify;
 }
 
 /** Context of one reconcile of one session. */

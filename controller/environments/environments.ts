@@ -9,7 +9,6 @@ import type { Caches } from '../caches/caches.ts';
 import type { Watches } from '../caches/watches.ts';
 import { ownTurns } from '../observed/own-turns.ts';
 import type { CachedSession, Installation, Problem } from '../observed/world.ts';
-import type { EventSubject } from '../runtime/event-recorder.ts';
 import { type ControllerTools, QueueController } from '../runtime/queue-controller.ts';
 import type { StatusWriter } from '../runtime/status-writer.ts';
 import { rebuild, type WantedBuild, wantedBuild } from '../settings/builder.ts';
@@ -23,7 +22,6 @@ export interface EnvironmentsOptions extends ControllerTools {
   caches: Caches;
   store: Store;
   installation: Installation;
-  record(subject: EventSubject, type: 'Normal' | 'Warning', reason: string, message: string): void;
 }
 
 /** Queue key of the sweep of builds that nothing needs; no Environment has this name. */
@@ -235,13 +233,12 @@ export class Environments extends QueueController {
     signal: AbortSignal,
   ): Promise<StoredEnvironment> {
     if (isDeepStrictEqual(environment.status ?? {}, status)) return environment;
-    const { statuses, record } = this.#options;
+    const { statuses, notify } = this.#options;
     const written = await statuses.write(environments, environment.metadata, status, signal);
-    const { name, namespace, uid } = environment.metadata;
     const ready = status.conditions?.find(({ type }) => type === 'Ready');
     if (!ready || status.phase === environment.status?.phase || status.phase === 'Pending') return written;
-    const subject = { apiVersion: API_GROUP_VERSION, kind: 'Environment', name, namespace, uid };
-    record(subject, status.phase === 'Failed' ? 'Warning' : 'Normal', ready.reason, ready.message);
+    const { reason, message } = ready;
+    notify(written, { type: status.phase === 'Failed' ? 'Warning' : 'Normal', reason, message }, 'Environment');
     return written;
   }
 }

@@ -1,9 +1,8 @@
 import type { KubeApi } from '../../core/kube/types.ts';
-import type { Reason } from '../../core/resources/reasons.ts';
 import type { Clock, Logger } from '../../core/runtime.ts';
 import type { Store } from '../../core/store/store.ts';
 import type { Caches } from '../caches/caches.ts';
-import type { EventSubject } from '../runtime/event-recorder.ts';
+import type { Notify } from '../status/events.ts';
 
 /** Dependencies of garbage collection. */
 export interface GarbageTools {
@@ -15,8 +14,7 @@ export interface GarbageTools {
   /** Time by this machine's clock, milliseconds since the epoch. */
   ownTime(): number;
   log: Logger;
-  /** Records a Kubernetes Event for users. */
-  record(subject: EventSubject, type: 'Normal' | 'Warning', reason: Reason, message: string): void;
+  notify: Notify;
   /** Milliseconds after which the pods of an unresponsive node are given up. */
   nodeGraceMs: number;
   /**

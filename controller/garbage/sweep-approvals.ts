@@ -1,7 +1,6 @@
 import { keyOf } from '../../core/kube/cache.ts';
 import { isConflict, isForbidden, isInvalid, isNotFound, isTooLarge } from '../../core/kube/errors.ts';
 import { approvals, ownedByTurn, type StoredTurn, sessionOwner, turns } from '../../core/resources/kinds.ts';
-import { API_GROUP_VERSION } from '../../core/resources/names.ts';
 import type { CachedApproval } from '../observed/world.ts';
 import { type GarbageTools, MAX_REMOVALS } from './context.ts';
 
@@ -41,7 +40,7 @@ export async function sweepApprovals(
 }
 
 async function adopt(
-  { api, record, removals }: GarbageTools,
+  { api, notify, removals }: GarbageTools,
   { metadata, spec }: CachedApproval,
   turn: StoredTurn,
 ): Promise<void> {
@@ -52,7 +51,7 @@ async function adopt(
   if (turn.status?.approval?.decided?.approval === name) return;
   const session = sessionOwner(turn.metadata);
   if (!session) return;
-  const subject = { apiVersion: API_GROUP_VERSION, kind: 'Session', name: session.name, namespace, uid: session.uid };
   const message = `Approval ${name} for request "${spec.requestId}" of turn ${spec.turn} counts for nothing: the turn has ended.`;
-  record(subject, 'Warning', 'ApprovalIgnored', message);
+  const event = { type: 'Warning', reason: 'ApprovalIgnored', message } as const;
+  notify({ metadata: { namespace, name: session.name, uid: session.uid } }, event);
 }

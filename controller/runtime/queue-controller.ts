@@ -2,6 +2,7 @@ import type { Backoff } from '../../core/kube/backoff.ts';
 import type { KubeApi } from '../../core/kube/types.ts';
 import type { Clock, Logger, Random } from '../../core/runtime.ts';
 import type { Watches } from '../caches/watches.ts';
+import type { Notify } from '../status/events.ts';
 import { WorkQueue } from './work-queue.ts';
 
 /** What the leader gives to each of its controllers. */
@@ -11,6 +12,7 @@ export interface ControllerTools {
   clock: Clock;
   random: Random;
   log: Logger;
+  notify: Notify;
   /** Signal that aborts when the leadership ends. */
   signal: AbortSignal;
   /** Signal that aborts when the leader is told to stop: nothing new is begun, and what is under way is finished. */
@@ -31,7 +33,10 @@ export abstract class QueueController {
   protected readonly queue: WorkQueue;
   readonly #random: Random;
 
-  constructor({ clock, random, log, signal }: Omit<ControllerTools, 'api' | 'closing'>, settings: QueueSettings) {
+  constructor(
+    { clock, random, log, signal }: Pick<ControllerTools, 'clock' | 'random' | 'log' | 'signal'>,
+    settings: QueueSettings,
+  ) {
     this.#random = random;
     this.queue = new WorkQueue({
       ...settings,

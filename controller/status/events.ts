@@ -1,13 +1,20 @@
 import type { Reason } from '../../core/resources/reasons.ts';
 import type { SessionStatus } from '../../core/resources/session.ts';
 import { ownTurns } from '../observed/own-turns.ts';
-import type { World } from '../observed/world.ts';
+import type { CachedTurn, World } from '../observed/world.ts';
 
 export interface EventFacts {
   type: 'Normal' | 'Warning';
   reason: string;
   message: string;
 }
+
+/** Tells people by a Kubernetes Event on an object of Berth, a session unless said otherwise. */
+export type Notify = (
+  object: { metadata: Pick<CachedTurn['metadata'], 'namespace' | 'name' | 'uid'> },
+  event: EventFacts,
+  kind?: 'Session' | 'Turn' | 'SessionPool' | 'Environment',
+) => void;
 
 /** Reasons of False conditions that a user has to act on. */
 const WARNINGS = new Set([

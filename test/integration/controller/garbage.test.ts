@@ -81,7 +81,7 @@ describe('garbage collection', () => {
       ownTime: () => Date.now() + ownMs,
       nodeGraceMs: 60_000,
       log: silentLogger,
-      record: (...event) => events.push(event[2]),
+      notify: (_object, { reason }) => events.push(reason),
       removals: never,
     };
   }

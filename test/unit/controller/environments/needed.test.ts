@@ -56,7 +56,7 @@ async function lead(sessions: CachedSession[], turns: CachedTurn[] = []) {
   const environments = new Environments({
     ...writesOver(api),
     ...{ caches, clock, installation, log: silentLogger, random: systemRandom },
-    ...{ record: () => {}, signal: never, closing: never },
+    ...{ notify: () => {}, signal: never, closing: never },
   } as unknown as EnvironmentsOptions);
   environments.start();
   await clock.advance(1);

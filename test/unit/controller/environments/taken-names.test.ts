@@ -99,7 +99,7 @@ async function lead({ sessions = [], unseen = [], turn, status = {}, added = {} 
   const environments = new Environments({
     ...writesOver(api, (object: CachedSession, { plural }) => plural === 'sessions' && saw(object)),
     ...{ caches, clock, installation, log: silentLogger, random: systemRandom },
-    ...{ record: () => {}, signal: never, closing: never },
+    ...{ notify: () => {}, signal: never, closing: never },
   } as unknown as EnvironmentsOptions);
   environments.start();
   const look = async () => {

@@ -42,7 +42,7 @@ async function sweep(error: ApiError) {
       closed: () => undefined,
       node: () => undefined,
     },
-    record: () => undefined,
+    notify: () => undefined,
     nodeGraceMs: 60_000,
     ended: ended.signal,
   });

@@ -100,6 +100,7 @@ function setUp(former?: Policy) {
     clock,
     random: systemRandom,
     log: silentLogger,
+    notify: () => {},
     epoch: () => 7,
     intervalMs: 1000,
     signal: never,

@@ -33,7 +33,7 @@ async function write(context: ReconcileContext, turn: CachedTurn, status: TurnSt
   try {
     const replace = () => statuses.write(turns, turn.metadata, status, signal);
     const written = await writingTurn(effects, turn, replace);
-    if (begins) ledger.confirmTurn(key);
+    if (begins) ledger.groups.confirm(key);
     return written;
   } catch (error) {
     if (isConflict(error)) {
@@ -41,8 +41,8 @@ async function write(context: ReconcileContext, turn: CachedTurn, status: TurnSt
       await api.get(turns, { namespace, name }, { signal }).catch((unread) => {
         if (begins) throw unread;
       });
-      if (begins) ledger.confirmTurn(key);
-    } else if (begins && !isRefusal(error)) ledger.confirmTurnLater(key);
+      if (begins) ledger.groups.confirm(key);
+    } else if (begins && !isRefusal(error)) ledger.groups.confirmLater(key);
     throw error;
   }
 }

@@ -1,6 +1,7 @@
 import type { GroupView } from '../observed/capacity-view.ts';
 import { notKnown } from './messages.ts';
 import { smallest } from './smallest.ts';
+import type { Unconfirmed } from './unconfirmed.ts';
 
 /** A session's part in concurrency groups. */
 export interface Membership {
@@ -41,15 +42,17 @@ export class Groups {
   readonly #partsOf = new Map<string, Set<string>>();
   /** Session → the groups in which it has a reservation. */
   readonly #reservedIn = new Map<string, Set<string>>();
-  readonly #pinned = new Set<string>();
+  /** Sessions whose turn may still be written as running. */
+  readonly #unconfirmed: Unconfirmed;
   readonly #onFree: (session: string) => void;
   readonly #epoch: () => number;
   #open = false;
 
-  /** `onFree` is called with sessions whose turn may begin now; `epoch` returns the epoch of the present leadership. */
-  constructor(onFree: (session: string) => void, epoch: () => number) {
+  /** `onFree` is called with sessions whose turn may begin now, or may be looked at again; `epoch` returns the epoch of the present leadership. */
+  constructor(onFree: (session: string) => void, epoch: () => number, unconfirmed: Unconfirmed) {
     this.#onFree = onFree;
     this.#epoch = epoch;
+    this.#unconfirmed = unconfirmed;
   }
 
   /** Allows turns to begin; before it, no further turn of any group begins. See the ledger's `open`. */
@@ -60,6 +63,7 @@ export class Groups {
 
   close(): void {
     this.#open = false;
+    this.#unconfirmed.close();
   }
 
   /**
@@ -132,16 +136,17 @@ export class Groups {
     if (before !== undefined && before < since) this.#notify(name);
   }
 
-  /** Keeps the session's reservations until `unpin`: its write may have taken effect. */
-  pin(session: string): void {
-    this.#pinned.add(session);
+  /** Keeps the session's reservations until it is known whether its turn was written as running. */
+  confirmLater(session: string): void {
+    this.#unconfirmed.await(session, () => this.confirm(session));
   }
 
-  unpin(session: string): void {
-    this.#pinned.delete(session);
+  /** Counts the session's turn as the caches show it from now on. */
+  confirm(session: string): void {
+    if (this.#unconfirmed.end(session)) this.#onFree(session);
   }
 
-  /** Drops the session's wait, and its reservations unless they are pinned. */
+  /** Drops the session's wait, and its reservations unless one is unconfirmed. */
   leave(session: string): void {
     const name = this.#groupOf.get(session);
     const waited = name !== undefined && this.#groups.get(name)?.waiting.delete(session);
@@ -149,9 +154,9 @@ export class Groups {
     if (waited) this.#changed(name);
   }
 
-  /** Drops the session's reservations in all groups but this, unless they are pinned. */
+  /** Drops the session's reservations in all groups but this, unless one is unconfirmed. */
   #drop(session: string, kept?: string): void {
-    if (this.#pinned.has(session)) return;
+    if (this.#unconfirmed.has(session)) return;
     const groups = this.#reservedIn.get(session) ?? new Set();
     for (const name of [...groups].filter((one) => one !== kept)) {
       groups.delete(name);

@@ -1,7 +1,7 @@
 import type { StoredPod } from '../../core/kube/builtin.ts';
 import type { StoredSessionPool } from '../../core/resources/kinds.ts';
 import type { Leap } from '../../core/runtime.ts';
-import type { Room } from '../capacity/ledger.ts';
+import type { Room } from '../capacity/pool-room.ts';
 import type { LinkView } from '../observed/link-view.ts';
 import type { NodeFacts, Problem } from '../observed/world.ts';
 

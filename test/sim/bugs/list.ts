@@ -189,7 +189,7 @@ import { sessionPod } from '../pod/pod.ts';`,
     focus: { maxRunning: 2 },
     edits: [
       {
-        file: 'controller/capacity/ledger.ts',
+        file: 'controller/capacity/holders.ts',
         find: '  if (!status?.podName) return undefined;',
         replace: "  if (!status?.podName || status.phase === 'Starting') return undefined;",
       },

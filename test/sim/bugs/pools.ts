@@ -5,9 +5,9 @@ import { type Bug, PLAIN } from './bug.ts';
 const CLAIMS: Focus = { pools: true, deedEveryMs: 150, deeds: ['create a session', 'give a turn'] };
 /** Sessions reserve pods that others have reserved. */
 const RESERVED_TWICE = {
-  file: 'controller/capacity/ledger.ts',
-  find: '    return this.#unclaimed.has(key) && !this.#slotUsage.isTaken(key) && !this.#slotUsage.isReserved(key);',
-  replace: '    return this.#unclaimed.has(key);',
+  file: 'controller/capacity/unclaimed-pods.ts',
+  find: '    return this.#pods.has(key) && !this.#slotUsage.isTaken(key) && !this.#slotUsage.isReserved(key);',
+  replace: '    return this.#pods.has(key);',
 };
 
 /** Mistakes with the pods of SessionPools. */
@@ -87,9 +87,8 @@ export const poolBugs: readonly Bug[] = [
       },
       {
         file: 'controller/capacity/ledger.ts',
-        find: '  room(space: Space & { class: string }): Room {\n    if (!this.#knows()) {',
-        replace:
-          '  room(space: Space & { class: string }): Room {\n    if (this.#options.caches.staleness() > STALE_MS) {',
+        find: '  room(space: Space & { class: string }): Room {\n    const limits = this.#limitsIfKnown(space);',
+        replace: '  room(space: Space & { class: string }): Room {\n    const limits = this.#limits(space);',
       },
     ],
   },

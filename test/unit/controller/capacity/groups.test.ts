@@ -2,12 +2,16 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { describe, test } from 'vitest';
 import { Groups } from '../../../../controller/capacity/groups.ts';
+import { Unconfirmed } from '../../../../controller/capacity/unconfirmed.ts';
+import { SeenCluster } from '../../../support/seen.ts';
+import { VirtualClock } from '../../../support/virtual-clock.ts';
 
 function setUp(limits: Record<string, number> = {}) {
   const told: string[] = [];
   const groups = new Groups(
     (key) => told.push(key),
     () => 7,
+    new Unconfirmed(new VirtualClock(), new SeenCluster()),
   );
   for (const [session, limit] of Object.entries(limits))
     groups.update(session, { group: 'team/g', limit, running: [] });
@@ -111,13 +115,13 @@ describe('a concurrency group', () => {
   test('keeps a reservation of unknown outcome beside the one that its session makes elsewhere', () => {
     const { groups } = setUp({ a: 1, b: 1 });
     groups.reserve('a');
-    groups.pin('a');
+    groups.confirmLater('a');
     groups.update('a', undefined);
     groups.update('a', { group: 'team/h', limit: 1, running: [] });
     groups.reserve('a');
     groups.leave('a');
     assert.equal(groups.view('b', 0).free, false);
-    groups.unpin('a');
+    groups.confirm('a');
     groups.reserve('a');
     assert.equal(groups.view('b', 0).free, true);
   });
@@ -126,6 +130,7 @@ describe('a concurrency group', () => {
     const groups = new Groups(
       (key) => told.push(key),
       () => 7,
+      new Unconfirmed(new VirtualClock(), new SeenCluster()),
     );
     runs(groups, 'a', 4, []);
     assert.equal(groups.view('a', 0).free, false);
@@ -137,10 +142,10 @@ describe('a concurrency group', () => {
   test('keeps a reservation of unknown outcome until it is known', () => {
     const { groups } = setUp({ a: 1, b: 1 });
     groups.reserve('a');
-    groups.pin('a');
+    groups.confirmLater('a');
     groups.leave('a');
     assert.equal(groups.view('b', 0).free, false);
-    groups.unpin('a');
+    groups.confirm('a');
     groups.leave('a');
     assert.equal(groups.view('b', 0).free, true);
   });

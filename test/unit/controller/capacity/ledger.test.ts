@@ -4,131 +4,13 @@ import { describe, test } from 'vitest';
 import type { ReconcileContext } from '../../../../controller/act/context.ts';
 import { ownIncarnation, withSlotHeld } from '../../../../controller/act/own.ts';
 import { Ledger } from '../../../../controller/capacity/ledger.ts';
-import type { Applicant } from '../../../../controller/observed/capacity-view.ts';
 import { ApiError, TransportError } from '../../../../core/kube/errors.ts';
-import { ownedBy } from '../../../../core/resources/kinds.ts';
-import { poolPodName } from '../../../../core/resources/names.ts';
 import { anApplicant } from '../../../support/applicant.ts';
-import { SeenCluster } from '../../../support/seen.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 import { writesOver } from '../../../support/writes.ts';
-
-function setUp(options: { max?: number; before?: (caches: SeenCluster) => void; closed?: boolean } = {}) {
-  const caches = new SeenCluster();
-  options.before?.(caches);
-  const told: string[] = [];
-  const clock = new VirtualClock();
-  const ledger = new Ledger({
-    caches,
-    clock,
-    maxRunning: options.max,
-    epoch: () => 7,
-    suspendAgainAt: () => undefined,
-    onChange: (key) => told.push(key),
-  });
-  if (!options.closed) ledger.open();
-  const see = {
-    /** A session that was admitted with this pod, or has none any more. */
-    admitted: (key: string, podName: string | undefined, ofClass = 'default') => {
-      caches.add(key, { spec: { class: ofClass }, status: podName ? { podName, incarnation: 1 } : {} });
-      ledger.sessionChanged(key);
-    },
-    deleted: (key: string) => {
-      caches.sessions.delete(key);
-      ledger.sessionChanged(key);
-    },
-    pod: (namespace: string, name: string, change: Parameters<SeenCluster['addPod']>[2] = {}) =>
-      ledger.podChanged(caches.addPod(namespace, name, change), false),
-    gone: (namespace: string, name: string) => {
-      const pod = caches.pod(namespace, name);
-      caches.pods.delete(`${namespace}/${name}`);
-      if (pod) ledger.podChanged(pod, true);
-    },
-  };
-  return { caches, ledger, told, clock, see };
-}
-
-const available = (ledger: Ledger, applicant: Applicant) => ledger.assess(applicant, 'next') === 'Available';
-const whyNot = (ledger: Ledger, applicant: Applicant) => {
-  const place = ledger.assess(applicant, 'next');
-  assert.ok(typeof place === 'object', `${applicant.key} has a place`);
-  return place;
-};
-
-test('a pool gives way to sessions that could use its slots, and to no others', () => {
-  const { caches, ledger } = setUp({ max: 100 });
-  const free = () => ledger.room({ namespace: 'team', class: 'default' }).free;
-  caches.setClass('paused', { limits: { maxRunning: 0 } });
-  ledger.wait({ ...anApplicant('other/paused'), class: 'paused' });
-  assert.equal(free(), true, 'a limit of its class holds it back');
-  caches.unread.set('lost', 'gone');
-  ledger.wait(anApplicant('lost/unread'));
-  assert.equal(free(), true, 'its namespace cannot be read');
-  caches.setClass('small', { limits: { maxRunning: 1 } });
-  ledger.wait({ ...anApplicant('other/small'), class: 'small' });
-  assert.equal(free(), false);
-});
-
-test('a pod of a pool that has become ready has the waiting sessions of its class and namespace looked at again, and no others', () => {
-  const { caches, ledger, told } = setUp({ max: 0 });
-  for (const [key, ofClass] of [
-    ['a/same', 'default'],
-    ['a/other-class', 'small'],
-    ['b/other-namespace', 'default'],
-  ] as const) {
-    caches.add(key, { spec: { class: ofClass } });
-    ledger.wait({ ...anApplicant(key), class: ofClass });
-  }
-  told.length = 0;
-  ledger.warmed({ namespace: 'a', class: 'default' });
-  assert.deepEqual(told, ['a/same']);
-});
+import { available, setUp, whyNot } from './support.ts';
 
 describe('a slot', () => {
-  test('of a pod from a pool goes to the first session that reserves it, and the second one is told to look again', () => {
-    const { caches, ledger, told } = setUp({ max: 3 });
-    const pool = '00000000-0000-4000-8000-00000000000a';
-    const name = poolPodName(pool, 0);
-    const pod = caches.addPod('a', name);
-    pod.metadata.labels = { 'berth.dev/session-uid': '', 'berth.dev/pool-uid': pool };
-    pod.metadata.ownerReferences = [ownedBy({ metadata: { name: 'default', uid: pool } }, 'SessionPool')];
-    ledger.podChanged(pod, false);
-    const first = { ...anApplicant('a/1'), warm: [name] };
-    const second = { ...anApplicant('a/2'), warm: [name] };
-    ledger.wait(second);
-    assert.equal(ledger.reserve(first, name), true);
-    told.length = 0;
-    assert.equal(ledger.reserve(second, name), false);
-    assert.deepEqual(told, ['a/2']);
-  });
-
-  test('of a pod from a pool is offered again to the session that was refused it, or whose claim was undone', () => {
-    const { caches, ledger, told } = setUp({ max: 1 });
-    const pool = '00000000-0000-4000-8000-00000000000a';
-    const name = poolPodName(pool, 0);
-    const pod = caches.addPod('a', name);
-    const unclaimed = { 'berth.dev/session-uid': '', 'berth.dev/pool-uid': pool, 'berth.dev/class': 'default' };
-    pod.metadata.labels = unclaimed;
-    pod.metadata.ownerReferences = [ownedBy({ metadata: { name: 'default', uid: pool } }, 'SessionPool')];
-    ledger.podChanged(pod, false);
-    const applicant = { ...anApplicant('a/1'), warm: [name] };
-    assert.equal(ledger.reserve(applicant, name), true);
-    ledger.wait(applicant);
-    told.length = 0;
-    ledger.confirm('a', name);
-    assert.deepEqual([told, available(ledger, applicant)], [['a/1'], true], 'refused');
-    ledger.podChanged(
-      { ...pod, metadata: { ...pod.metadata, labels: { ...unclaimed, 'berth.dev/session-uid': 'other' } } },
-      false,
-    );
-    assert.equal(available(ledger, applicant), false);
-    ledger.leave('a/1');
-    ledger.wait(applicant);
-    told.length = 0;
-    ledger.podChanged(pod, false);
-    assert.deepEqual([told, available(ledger, applicant)], [['a/1'], true], 'undone');
-  });
-
   test('is held by a reservation before its write is seen', () => {
     const { ledger } = setUp({ max: 1 });
     assert.equal(ledger.reserve(anApplicant('a/1'), 'pod-1'), true);
@@ -254,7 +136,7 @@ describe('a slot', () => {
     const { ledger, caches, clock, told } = setUp({ max: 1 });
     ledger.reserve(anApplicant('a/1'), 'pod-1');
     ledger.wait(anApplicant('a/2'));
-    ledger.confirmLater('a', 'pod-1');
+    ledger.failed('a', 'pod-1', new TransportError('no answer'));
     assert.equal(ledger.reserve(anApplicant('a/1'), 'pod-1'), true, 'it is its own');
     caches.staleMs = 4_000;
     await clock.advance(7_000);
@@ -323,7 +205,7 @@ describe('no session is admitted', () => {
     const { caches, ledger, told, see } = setUp({ max: 2 });
     see.admitted('lost/a', 's-a-1');
     caches.unread.set('lost', 'pods is forbidden');
-    ledger.limitsChanged();
+    ledger.vacancy();
     ledger.wait(anApplicant('lost/b'));
     const { waiting, message } = whyNot(ledger, anApplicant('lost/b'));
     assert.equal(waiting, 'CapacityUnknown');
@@ -333,7 +215,7 @@ describe('no session is admitted', () => {
     see.admitted('lost/a', undefined);
     caches.unread.delete('lost');
     told.length = 0;
-    ledger.limitsChanged();
+    ledger.vacancy();
     assert.deepEqual(told, ['lost/b']);
   });
   test('where the limit is 0', () => {
@@ -348,7 +230,7 @@ describe('no session is admitted', () => {
     caches.setClass('narrow', { limits: { maxRunning: 3 } });
     for (const n of [1, 2, 3]) see.admitted(`a/${n}`, `pod-${n}`, 'narrow');
     caches.setClass('narrow', { limits: { maxRunning: 1 } });
-    ledger.limitsChanged();
+    ledger.vacancy();
     const applicant = anApplicant('a/4', { class: 'narrow' });
     assert.match(whyNot(ledger, applicant).message, /^3 are taken of the 1 running slots of class "narrow", held by/);
     see.admitted('a/1', undefined, 'narrow');
@@ -433,48 +315,13 @@ describe('a waiting session', () => {
       ledger.sessionChanged(`a/${name}`);
     }
     ledger.groups.reserve('a/1');
-    ledger.confirmTurnLater('a/1');
+    ledger.groups.confirmLater('a/1');
     ledger.groups.leave('a/1');
     assert.equal(ledger.groups.view('a/2', 0).free, false);
     await clock.advance(7_000);
     assert.deepEqual(told, ['a/1'], 'it is looked at, to say whether it still wants it');
     ledger.groups.leave('a/1');
     assert.equal(ledger.groups.view('a/2', 0).free, true);
-  });
-  test('is not overtaken by later sessions of its own namespace, while an earlier one is passed over', () => {
-    const { ledger, told, caches } = setUp({ max: 3, closed: true });
-    caches.setClass('narrow', { limits: { maxRunning: 1 } });
-    const [first, passed, later] = [
-      anApplicant('a/first', { class: 'narrow', since: 1 }),
-      anApplicant('b/passed', { class: 'narrow' }),
-      anApplicant('a/later', { since: 2 }),
-    ];
-    for (const applicant of [first, passed, later]) ledger.wait(applicant);
-    ledger.open();
-    assert.deepEqual(told, ['a/first']);
-    assert.equal(ledger.reserve(later, 'pod-later'), false);
-    assert.equal(ledger.reserve(passed, 'pod-passed'), false);
-    assert.equal(ledger.reserve(first, 'pod-first'), true);
-    assert.deepEqual(told, ['a/first', 'a/later'], 'as soon as the first has its place');
-    assert.equal(ledger.reserve(later, 'pod-later'), true);
-  });
-  test('waits for no other of its namespace where none is passed over for that', () => {
-    const { ledger, told } = setUp({ max: 3, closed: true });
-    for (const key of ['a/1', 'b/1', 'a/2']) ledger.wait(anApplicant(key));
-    ledger.open();
-    assert.deepEqual(told, ['a/1', 'b/1', 'a/2']);
-  });
-  test('is told when slots become free, as are all others with a free slot', () => {
-    const { ledger, told, see, caches } = setUp();
-    caches.setClass('narrow', { limits: { maxRunning: 0 } });
-    for (const n of [1, 2, 3]) ledger.wait(anApplicant(`a/${n}`, { class: 'narrow', since: n }));
-    caches.setClass('narrow', { limits: { maxRunning: 2 } });
-    ledger.limitsChanged();
-    assert.deepEqual(told, ['a/1', 'a/2']);
-    assert.equal(ledger.reserve(anApplicant('a/1', { class: 'narrow', since: 1 }), 'pod-1'), true);
-    assert.equal(available(ledger, anApplicant('a/2', { class: 'narrow', since: 2 })), true, 'beside the first');
-    see.deleted('a/2');
-    assert.equal(available(ledger, anApplicant('a/3', { class: 'narrow', since: 3 })), true);
   });
 });
 
@@ -550,7 +397,7 @@ test('no limit is ever exceeded in any order of events, and the counts equal tho
         if (what === 'lower') {
           limits.narrow = n % 3;
           define();
-          ledger.limitsChanged();
+          ledger.vacancy();
         }
         // A new leader, with nothing but what is seen, counts the same, beside what only was promised.
         const promised = state.filter((other) => other.promised && !other.admitted && !other.exists).length;
@@ -574,18 +421,4 @@ test('no limit is ever exceeded in any order of events, and the counts equal tho
     }),
     { numRuns: 200 },
   );
-});
-
-test('a session that asks for less when its slot becomes free leaves the slot to the next, which is told', () => {
-  const { ledger, see, told } = setUp({ max: 1 });
-  see.admitted('a/0', 'pod-0');
-  ledger.wait(anApplicant('a/1', { priority: 5 }));
-  ledger.wait(anApplicant('a/2', { priority: 1 }));
-  see.deleted('a/0');
-  told.length = 0;
-  const lowered = anApplicant('a/1');
-  assert.equal(available(ledger, lowered), false);
-  ledger.wait(lowered);
-  assert.deepEqual([...new Set(told)], ['a/2']);
-  assert.equal(available(ledger, anApplicant('a/2', { priority: 1 })), true);
 });

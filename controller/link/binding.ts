@@ -35,6 +35,15 @@ export class Binding {
     this.#incarnation = options.incarnation;
   }
 
+  /** UID of the session that the pod belongs to; empty for a pod that no session has claimed. */
+  get session(): string {
+    return this.#session;
+  }
+
+  get incarnation(): number {
+    return this.#incarnation;
+  }
+
   get boot(): string | undefined {
     return this.#boot;
   }

@@ -46,12 +46,12 @@ export interface LinkOptions {
   priority(): Priority;
   /** Counters of refused frames, over all pods. */
   refused?: DecoderCounters | undefined;
-  /** Reader of the logs of ended containers, shared by all links; default: one of its own. */
-  logs?: LogReader;
-  /** Limit of what is kept of the messages of pods, shared by all links; default: one of its own. */
-  held?: HeldBytes;
-  /** Shared by all links: the work that pods may cause. Default: that of one link. */
-  allowances?: Allowances;
+  /** Reader of the logs of ended containers, shared by all links. */
+  logs: LogReader;
+  /** Limit of what is kept of the messages of pods, shared by all links. */
+  held: HeldBytes;
+  /** Shared by all links: the work that pods may cause. */
+  allowances: Allowances;
   /** Called when the pod prints more than is read, once for each episode. */
   onThrottled?: (() => void) | undefined;
   /** Counters of what pods were kept from, over all pods. */

@@ -1,4 +1,4 @@
-import { type Allowance, Allowances, type Work } from './allowance.ts';
+import type { Allowance, Work } from './allowance.ts';
 import type { LinkOptions } from './options.ts';
 
 /** Time without a pause after which another one is told of. */
@@ -25,7 +25,7 @@ export class Throttle {
 
   constructor(options: ThrottleOptions) {
     this.#options = options;
-    this.#allowance = (options.allowances ?? new Allowances(options.clock)).open();
+    this.#allowance = options.allowances.open();
   }
 
   /** Takes the work that the pod's output has made. */

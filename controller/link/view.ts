@@ -9,6 +9,23 @@ import type { NodeAnswers } from './silences.ts';
  * the epoch by the controller's clock.
  */
 
+/** The view of a link, which the parts of the link share. Changed only by the functions of this file. */
+export class Shown {
+  view: LinkView;
+  /** Tells that the view may have changed. */
+  readonly changed: () => void;
+
+  constructor(view: LinkView, changed: () => void) {
+    this.view = view;
+    this.changed = changed;
+  }
+
+  change(view: LinkView): void {
+    this.view = view;
+    this.changed();
+  }
+}
+
 /** Codes with which a runner refuses a turn that it never began. */
 const NOT_BEGUN: ReadonlySet<RefusalCode> = new Set(['Suspended', 'NotRestored', 'Busy']);
 

@@ -1,4 +1,7 @@
+import { Allowances } from '../../controller/link/allowance.ts';
 import { AttachLimit } from '../../controller/link/attach-limit.ts';
+import { HeldBytes } from '../../controller/link/held-bytes.ts';
+import { LogReader } from '../../controller/link/log-reader.ts';
 import type { LinkOptions } from '../../controller/link/options.ts';
 import { Silences } from '../../controller/link/silences.ts';
 import type { Random } from '../../core/runtime.ts';
@@ -25,6 +28,9 @@ export function linkOptions(
     lingerMs: 3_600_000,
     limit: new AttachLimit(16, clock),
     silences: new Silences(clock),
+    logs: new LogReader(clock),
+    held: new HeldBytes(clock),
+    allowances: new Allowances(clock),
     priority: () => 'WaitedFor',
     onChange: () => {},
     onLaterEpoch: () => {},

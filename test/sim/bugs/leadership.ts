@@ -25,8 +25,8 @@ export const leadershipBugs: readonly Bug[] = [
     focus: { podRates: { hostile: 1 }, ...PLAIN },
     edits: [
       {
-        file: 'controller/link/link.ts',
-        find: '    if (isLater && this.#binding.isProven(ready)) {\n',
+        file: 'controller/link/handshake.ts',
+        find: '    if (isLater && binding.isProven(ready)) {\n',
         replace: '    if (isLater) {\n',
       },
     ],

@@ -59,9 +59,9 @@ export const outcomeBugs: readonly Bug[] = [
     within: 200,
     edits: [
       {
-        file: 'controller/link/link.ts',
-        find: "() => this.#send('turn', turn)",
-        replace: "() => this.#send('turn', { ...turn, timeoutMs: Math.ceil(turn.timeoutMs / 10) })",
+        file: 'controller/link/requests.ts',
+        find: "() => this.#options.lines.send('turn', turn)",
+        replace: "() => this.#options.lines.send('turn', { ...turn, timeoutMs: Math.ceil(turn.timeoutMs / 10) })",
       },
     ],
   },
@@ -72,18 +72,18 @@ export const outcomeBugs: readonly Bug[] = [
     focus: { deedEveryMs: 300, deeds: ['delete a turn'], podRates: { breaks: 0.15 } },
     edits: [
       {
-        file: 'controller/link/link.ts',
-        find: '      this.#changeNumber = number;\n',
-        replace: '      void number;\n',
+        file: 'controller/link/requests.ts',
+        find: '    this.#changeNumber = number;\n',
+        replace: '    void number;\n',
       },
       {
-        file: 'controller/link/link.ts',
-        find: '      // The refused cancel shows that its turn does not run; a ping asks which one does.\n      this.#heartbeat.ping();\n',
+        file: 'controller/link/requests.ts',
+        find: '      // The refused cancel shows that its turn does not run; a ping asks which one does.\n      heartbeat.ping();\n',
         replace: '',
       },
       {
-        file: 'controller/link/link.ts',
-        find: '      if (this.#turnNumber < message.n) this.#view = after.cancelRefused(this.#view, cancelled, message.code);\n',
+        file: 'controller/link/requests.ts',
+        find: '      if (this.#turnNumber < message.n) shown.view = after.cancelRefused(shown.view, cancelled, message.code);\n',
         replace: '',
       },
     ],
@@ -359,7 +359,7 @@ export const outcomeBugs: readonly Bug[] = [
       podRates: { logLost: 0 },
       rates: { log: 0 },
     },
-    edits: [{ file: 'controller/link/link.ts', find: '    this.#inbox.keepLast();\n', replace: '' }],
+    edits: [{ file: 'controller/link/receiver.ts', find: '      this.#inbox.keepLast();\n', replace: '' }],
   },
   {
     name: 'a state that is packed while the session’s processes write',

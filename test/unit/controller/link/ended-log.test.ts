@@ -1,16 +1,15 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { describe, test } from 'vitest';
-import { AttachLimit } from '../../../../controller/link/attach-limit.ts';
 import { framesInLog } from '../../../../controller/link/ended-log.ts';
 import { Link } from '../../../../controller/link/link.ts';
 import { LogReader } from '../../../../controller/link/log-reader.ts';
 import { nothingKept } from '../../../../controller/link/pod-counters.ts';
-import { Silences } from '../../../../controller/link/silences.ts';
 import { frameText, readyText } from '../../../../core/frames/encode.ts';
 import { frameKeys } from '../../../../core/frames/seal.ts';
 import { PART_BYTES, packMessage } from '../../../../core/frames/wire.ts';
 import { silentLogger } from '../../../../core/system.ts';
+import { linkOptions } from '../../../support/link-options.ts';
 import { PodRunner } from '../../../support/pod-runner.ts';
 import { seededRandom } from '../../../support/random.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
@@ -53,31 +52,10 @@ const ready = readyText({
 /** Reads the log with a link that has never heard of the pod. */
 async function read(log: string | Buffer, change: Partial<ConstructorParameters<typeof Link>[0]> = {}) {
   const clock = new VirtualClock();
-  const link = new Link({
-    api: new PodRunner(clock, random),
-    clock,
-    random,
-    answers: { at: 0 },
-    lingerMs: 60_000,
-    limit: new AttachLimit(1, clock),
-    silences: new Silences(clock),
-    priority: () => 'WaitedFor',
-    log: silentLogger,
-    pod: { namespace: 'team', name: 'pod', uid: 'pod-1' },
-    ...ADDRESS,
-    keys: {
-      current: { id: 'k', key: MASTER },
-      byId: new Map([
-        ['old', OLD],
-        ['k', MASTER],
-      ]),
-    },
-    epoch: () => 5,
-    nextNumber: () => 1,
-    onChange: () => {},
-    onLaterEpoch: () => {},
-    ...change,
-  });
+  const pod = { namespace: 'team', name: 'pod', uid: 'pod-1' };
+  const keys = { current: { id: 'k', key: MASTER }, byId: new Map(Object.entries({ old: OLD, k: MASTER })) };
+  const options = linkOptions(new PodRunner(clock, random), { pod, key: MASTER, clock, random });
+  const link = new Link({ ...options, keys, ...change });
   const taken = link.takeLog(Buffer.from(log as string));
   await finished(clock, taken);
   return link.view;

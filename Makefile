@@ -5,6 +5,7 @@ CC ?= cc
 KEEPER := $(if $(shell command -v $(CC)),keeper)
 KEEPER_SOURCES := $(wildcard runner/keeper/*.c runner/keeper/*.h)
 AGENT_SOURCES := $(wildcard runner/agent/*.c)
+HELPER_SOURCES := $(wildcard runner/helper/*.c runner/helper/*.h)
 SIGNALS_SOURCES := $(wildcard runner/signals/*.c)
 INSTALLED := node_modules/.installed
 
@@ -128,10 +129,13 @@ package: $(INSTALLED) keeper ## the command line as one npm package, build/berth
 images: $(INSTALLED) keeper ## the container images as archives under build/images
 	$(NODE) --disable-warning=ExperimentalWarning images/build.ts
 
-keeper: build/keeper build/bin/berth-agent build/signals.node ## the helpers: what starts and reaps an agent's processes, what these call, what PID 1 loads
+keeper: build/keeper build/bin/berth-agent build/bin/berth-enter build/signals.node ## the helpers: what starts and reaps an agent's processes, what these call, what the kubelet starts for a client, what PID 1 loads
 
 build/bin/berth-agent: $(AGENT_SOURCES)
 	$(MAKE) --no-print-directory -C runner/agent OUT=$(CURDIR)/build/bin/berth-agent CC=$(CC)
+
+build/bin/berth-enter: $(HELPER_SOURCES)
+	$(MAKE) --no-print-directory -C runner/helper OUT=$(CURDIR)/build/bin/berth-enter CC=$(CC)
 
 build/signals.node: $(SIGNALS_SOURCES)
 	$(MAKE) --no-print-directory -C runner/signals OUT=$(CURDIR)/build/signals.node CC=$(CC)

@@ -1,0 +1,115 @@
+#define _GNU_SOURCE
+#include "client.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "frames.h"
+
+static int runner_fd = -1;
+static int64_t heard_at, sent_at;
+
+static int64_t now_ms(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+void client_watch(int runner) {
+  runner_fd = runner;
+  heard_at = sent_at = now_ms();
+}
+
+/* Reads what is there; ends the process at an end. What comes is a heartbeat, whatever it is. */
+static void hear(int fd) {
+  char bytes[4096];
+  ssize_t count = read(fd, bytes, sizeof bytes);
+  if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR)) _exit(0);
+}
+
+/* Listens to both sides until fd 1 has room, or just once. */
+static void listen_both(bool until_room) {
+  for (;;) {
+    struct pollfd polled[3] = {{.fd = 0, .events = POLLIN}, {.fd = runner_fd, .events = POLLIN}, {.fd = 1, .events = POLLOUT}};
+    int64_t left = heard_at + SILENCE_MS - now_ms();
+    if (left <= 0) _exit(1);
+    if (poll(polled, 3, until_room ? (int)left : 0) < 0 && errno != EINTR) _exit(1);
+    if (polled[0].revents) {
+      hear(0);
+      heard_at = now_ms();
+    }
+    if (polled[1].revents) hear(runner_fd);
+    if (polled[2].revents & (POLLERR | POLLHUP | POLLNVAL)) _exit(0);
+    if (!until_room || polled[2].revents & POLLOUT) return;
+  }
+}
+
+static void write_all(const unsigned char *bytes, size_t length) {
+  while (length > 0) {
+    ssize_t count = write(1, bytes, length);
+    if (count < 0 && errno != EAGAIN && errno != EINTR) _exit(0);
+    if (count < 0) listen_both(true);
+    else {
+      bytes += count;
+      length -= (size_t)count;
+    }
+  }
+}
+
+static void put(char kind, const void *bytes, size_t length) {
+  const unsigned char header[FRAME_HEADER] = {(unsigned char)kind, (unsigned char)(length >> 24), (unsigned char)(length >> 16), (unsigned char)(length >> 8), (unsigned char)length};
+  write_all(header, sizeof header);
+  write_all(bytes, length);
+}
+
+void client_send(char kind, const void *bytes, size_t length) {
+  listen_both(false);
+  int64_t now = now_ms();
+  if (kind != BEAT && now - sent_at >= BEAT_MS) put(BEAT, NULL, 0);
+  sent_at = now;
+  put(kind, bytes, length);
+}
+
+void client_refuse(const char *code, const char *field, const char *format, ...) {
+  struct text json = {0};
+  char *message;
+  va_list arguments;
+  va_start(arguments, format);
+  int length = vasprintf(&message, format, arguments);
+  va_end(arguments);
+  if (length < 0) _exit(1);
+  text_format(&json, "{\"code\":\"%s\",\"message\":", code);
+  text_json(&json, message, (size_t)length);
+  if (field) text_format(&json, ",\"field\":\"%s\"", field);
+  text_say(&json, "}");
+  put(REFUSED, json.bytes, json.length);
+  _exit(0);
+}
+
+size_t read_frame(int fd, unsigned char *frame, int ms) {
+  size_t filled = 0, wanted = FRAME_HEADER;
+  int64_t until = now_ms() + ms;
+  while (filled < wanted) {
+    struct pollfd polled = {.fd = fd, .events = POLLIN};
+    int64_t left = until - now_ms();
+    if (left <= 0 || (poll(&polled, 1, (int)left) < 0 && errno != EINTR)) return 0;
+    if (!polled.revents) continue;
+    /* No byte of the next frame is read. */
+    ssize_t count = read(fd, frame + filled, wanted - filled);
+    if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR)) return 0;
+    if (count > 0) filled += (size_t)count;
+    if (filled == FRAME_HEADER) {
+      size_t length = (size_t)frame[1] << 24 | (size_t)frame[2] << 16 | (size_t)frame[3] << 8 | frame[4];
+      if (length > MAX_PAYLOAD) return 0;
+      wanted = FRAME_HEADER + length;
+    }
+  }
+  return filled;
+}

@@ -210,6 +210,17 @@ static void signal_group(pid_t group, int sig) {
   if (group > 1 && group != getpgrp()) kill(-group, sig);
 }
 
+int signal_member_group(pid_t group, int sig) {
+  struct member *members;
+  size_t n = family(&members);
+  for (size_t i = 0; i < n; i++) {
+    if (members[i].group != group) continue;
+    signal_group(group, sig);
+    return 1;
+  }
+  return 0;
+}
+
 void signal_family(int sig) {
   struct member *seen = NULL;
   size_t seen_count = 0, seen_room = 0;

@@ -56,6 +56,9 @@ size_t family(struct member **members);
 /* Sends a signal to every descendant once; SIGSTOP and SIGKILL repeat until a pass finds no new process. */
 void signal_family(int sig);
 
+/* Sends a signal to a process group that has a member among the descendants. Returns 0 for another one, which is left alone. */
+int signal_member_group(pid_t group, int sig);
+
 /* Writes the process's command line (or its name) as printable text, at most size - 1 bytes. */
 void describe(pid_t pid, char *text, size_t size);
 

@@ -26,13 +26,17 @@
 #include "limits.h"
 #include "pump.h"
 #include "start.h"
+#include "terminal.h"
 #include "usage.h"
 
-enum { CONTROL = 3, KILL_PAUSE_MS = 5, FIRST_LOOK_MS = 50, COMMAND_BYTES = 4096, NAMED = 10, LEAST_CROWD = 256 };
+enum { CONTROL = 3, KILL_PAUSE_MS = 5, FIRST_LOOK_MS = 50, COMMAND_BYTES = 4096, ORDER_BYTES = 32, NAMED = 10, LEAST_CROWD = 256 };
 
 static struct pump in, out, err;
 static int control = CONTROL;
 static struct limits limits;
+static struct terminal terminal;
+/* Group of the program, which outlives it while the group has members. */
+static pid_t group;
 static struct usage usage = {.processes = 1, .most_processes = 1};
 
 static void say(const char *format, ...) {
@@ -89,6 +93,7 @@ static int reap(pid_t *agent) {
     if (pid != *agent) continue;
     *agent = 0;
     use_at_end();
+    hang_up(&terminal, &in, &out);
     /*
      * The numbers of bytes tell the runner how much output to wait for: this report may overtake output that is still
      * on its way.
@@ -126,8 +131,45 @@ static void hold(void) {
   say("held %zu\n", n);
 }
 
+/* Sends a signal to the foreground group of the terminal, or to the program's group. */
+static void signal_foreground(int sig) {
+  if (sig == SIGCONT && continue_all_at_release()) return;
+  if (!signal_member_group(foreground_group(&terminal), sig)) signal_member_group(group, sig);
+}
+
+static void terminate(pid_t agent) {
+  signal_family(SIGTERM);
+  /* A shell on a terminal ignores SIGTERM and ends, with its jobs, when the terminal is gone. */
+  if (terminal.master >= 0 && agent > 0) kill(agent, SIGHUP);
+  /* A stopped process handles no SIGTERM; one that is held does when it is released. */
+  if (!continue_all_at_release()) signal_family(SIGCONT);
+}
+
+/* Carries out a command that has arguments: a letter, numbers, and the end of the line. */
+static void obey_line(const char *line) {
+  unsigned short rows, columns;
+  int sig;
+  if (sscanf(line, "W%hu %hu", &rows, &columns) == 2) resize_terminal(&terminal, rows, columns);
+  if (sscanf(line, "N%d", &sig) == 1 && sig > 0 && sig < NSIG) signal_foreground(sig);
+}
+
+/* Adds a byte to a command that has arguments. Returns 0 for a byte that belongs to none. */
+static int is_of_line(char byte) {
+  static char line[ORDER_BYTES];
+  static size_t length;
+  if (!length && byte != 'W' && byte != 'N') return 0;
+  if (byte == '\n') {
+    line[length] = 0;
+    length = 0;
+    obey_line(line);
+  } else if (length < sizeof line - 1) {
+    line[length++] = byte;
+  }
+  return 1;
+}
+
 /* Reads commands. Returns 1 when all processes must be killed: on command, or because the runner has gone. */
-static int obey(void) {
+static int obey(pid_t agent) {
   char commands[64];
   ssize_t n = recv(control, commands, sizeof commands, MSG_DONTWAIT);
   if (n < 0 && (errno == EINTR || errno == EAGAIN)) return 0;
@@ -138,11 +180,8 @@ static int obey(void) {
   }
   int kill_all = 0;
   for (ssize_t i = 0; i < n; i++) {
-    if (commands[i] == 'T') {
-      signal_family(SIGTERM);
-      /* A stopped process handles no SIGTERM; one that is held does when it is released. */
-      if (!continue_all_at_release()) signal_family(SIGCONT);
-    }
+    if (is_of_line(commands[i])) continue;
+    if (commands[i] == 'T') terminate(agent);
     if (commands[i] == 'K') kill_all = 1;
     if (commands[i] == 'L') list_family();
     if (commands[i] == 'S') hold();
@@ -214,7 +253,11 @@ int main(int argc, char *argv[]) {
   }
   pump_open(&in, 0, agent.in);
   pump_open(&out, agent.out, 1);
-  pump_open(&err, agent.err, 2);
+  terminal = agent.terminal;
+  group = agent.pid;
+  if (agent.err >= 0) pump_open(&err, agent.err, 2);
+  else pump_none(&err, 2);
+  if (terminal.master >= 0) in.last_bytes = end_of_input;
   say("start\n");
   int wait = FIRST_LOOK_MS;
   long long next = now_us() + wait * 1000LL;
@@ -237,7 +280,7 @@ int main(int argc, char *argv[]) {
       wants[0].revents = wants[1].revents = POLLIN; /* the state is unknown, so everything is tried */
     }
     if (wants[0].revents && told_to_go(signals)) killing = 1;
-    if (wants[1].revents && obey()) killing = 1;
+    if (wants[1].revents && obey(agent.pid)) killing = 1;
     /* err is read last and written first: text written to err before text to out then arrives first. */
     pump_take(&out);
     pump_take(&err);
@@ -270,7 +313,7 @@ int main(int argc, char *argv[]) {
     pump_wants(&err, wants + 3);
     if (poll(wants, 5, -1) < 0 && errno != EINTR) return 0;
     if (!wants[0].revents) continue;
-    obey();
+    obey(agent.pid);
     /* A command that crossed with `empty` causes one more scan, and no process may stay stopped. */
     let_go();
   }

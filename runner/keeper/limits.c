@@ -2,6 +2,7 @@
 #include "limits.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,6 +34,29 @@ static int store(struct limits *limits, const char *name, size_t length, long lo
   return 0;
 }
 
+/* Reads `RxC`. Returns the rest of the text; NULL for another text. */
+static const char *read_size(const char *text, struct limits *limits) {
+  char *end;
+  unsigned long rows = strtoul(text, &end, 10);
+  if (end == text || *end != 'x') return NULL;
+  text = end + 1;
+  unsigned long columns = strtoul(text, &end, 10);
+  if (end == text || rows > USHRT_MAX || columns > USHRT_MAX) return NULL;
+  limits->has_terminal = 1;
+  limits->rows = (unsigned short)rows;
+  limits->columns = (unsigned short)columns;
+  return end;
+}
+
+/* Reads a number and stores it. Returns the rest of the text; NULL for another text or name. */
+static const char *read_number(const char *name, size_t length, const char *text, struct limits *limits) {
+  char *end;
+  errno = 0;
+  long long value = strtoll(text, &end, 10);
+  if (end == text || errno || value < 0 || store(limits, name, length, value)) return NULL;
+  return end;
+}
+
 int read_limits(const char *text, struct limits *limits) {
   memset(limits, 0, sizeof *limits);
   for (int i = 0; i < RLIMITS; i++) limits->of_process[i] = RLIM_INFINITY;
@@ -40,11 +64,10 @@ int read_limits(const char *text, struct limits *limits) {
   for (;;) {
     const char *equals = strchr(text, '=');
     if (!equals) return -1;
-    char *end;
-    errno = 0;
-    long long value = strtoll(equals + 1, &end, 10);
-    if (end == equals + 1 || errno || value < 0) return -1;
-    if (store(limits, text, (size_t)(equals - text), value)) return -1;
+    size_t length = (size_t)(equals - text);
+    int is_size = length == 3 && memcmp(text, "tty", 3) == 0;
+    const char *end = is_size ? read_size(equals + 1, limits) : read_number(text, length, equals + 1, limits);
+    if (!end) return -1;
     if (*end == 0) return 0;
     if (*end != ',') return -1;
     text = end + 1;

@@ -11,11 +11,13 @@ struct limits {
   long long memory;           /* bytes of the family; 0: no limit */
   long long processes;        /* number in the family; 0: no limit */
   long long cpu_us;           /* microseconds of the family; 0: no limit */
+  int has_terminal;           /* true if the program runs on a terminal, of this size */
+  unsigned short rows, columns;
   int contained;              /* true if the PID namespace has only the runner, as PID 1, and its descendants */
 };
 
 /*
- * Reads any of `data=N,cpu=N,fsize=N,nproc=N,nofile=N,core=N,memory=N,processes=N,contained=1`, or `-`. Returns -1 for
+ * Reads any of `data=N,cpu=N,fsize=N,nproc=N,nofile=N,core=N,memory=N,processes=N,contained=1,tty=RxC`, or `-`. Returns -1 for
  * another text.
  */
 int read_limits(const char *text, struct limits *limits);

@@ -4,15 +4,22 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/ioctl.h>
+#include <string.h>
 #include <unistd.h>
 
 void pump_open(struct pump *p, int from, int to) {
   p->from = from;
   p->to = to;
+  p->last_bytes = NULL;
   p->start = p->end = 0;
   p->taken = 0;
   fcntl(from, F_SETFL, fcntl(from, F_GETFL) | O_NONBLOCK);
   fcntl(to, F_SETFL, fcntl(to, F_GETFL) | O_NONBLOCK);
+}
+
+void pump_none(struct pump *p, int to) {
+  close(to);
+  p->from = p->to = -1;
 }
 
 static void close_fd(int *fd) {
@@ -34,14 +41,20 @@ static int again(void) { return errno == EAGAIN || errno == EWOULDBLOCK || errno
 
 int pump_take(struct pump *p) {
   if (p->end > p->start || p->from < 0) return 0;
-  ssize_t n = read(p->from, p->bytes, sizeof p->bytes);
+  ssize_t n = read(p->from, p->bytes, PUMP_BYTES);
   if (n > 0) {
     p->start = 0;
     p->end = (size_t)n;
     p->taken += n;
     return 1;
   }
-  if (n == 0 || !again()) close_fd(&p->from);
+  if (n < 0 && again()) return 0;
+  close_fd(&p->from);
+  if (p->last_bytes && p->to >= 0) {
+    int line_has_begun = p->end > 0 && p->bytes[p->end - 1] != '\n';
+    p->start = 0;
+    p->end = p->last_bytes(p->to, line_has_begun, p->bytes);
+  }
   return 0;
 }
 
@@ -76,6 +89,23 @@ long long pump_given(const struct pump *p) {
   if (p->from >= 0 && ioctl(p->from, FIONREAD, &waiting)) waiting = 0;
   return p->taken + waiting;
 }
+
+void pump_read_rest(struct pump *p) {
+  if (p->from < 0) return;
+  p->end -= p->start;
+  memmove(p->bytes, p->bytes + p->start, p->end);
+  p->start = 0;
+  while (p->end < sizeof p->bytes) {
+    ssize_t n = read(p->from, p->bytes + p->end, sizeof p->bytes - p->end);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) break;
+    p->end += (size_t)n;
+    p->taken += n;
+  }
+  close_fd(&p->from);
+}
+
+void pump_discard(struct pump *p) { close_fd(&p->to); }
 
 void pump_finish(struct pump *p) {
   while (pump_run(p)) continue;

@@ -1,3 +1,4 @@
+import type { TerminalSize } from '../../core/enter/hello.ts';
 import type { Limits } from '../../core/frames/messages.ts';
 
 /**
@@ -13,11 +14,11 @@ const DATA_BESIDE = 2 ** 30;
 
 /**
  * Returns the keeper's first argument. `contained`: its PID namespace has no processes but the runner, as PID 1, and
- * its descendants.
+ * its descendants. `tty`: size of the program's terminal, if it has one.
  */
-export function keeperLimits(limits: Limits, contained: boolean): string {
+export function keeperLimits(limits: Limits, contained: boolean, tty?: TerminalSize): string {
   const { memoryBytes, cpuSeconds, fileSizeBytes, processes, openFiles, coreBytes } = limits;
-  const numbers = {
+  const values = {
     memory: memoryBytes,
     // RLIMIT_DATA counts writable memory. RLIMIT_AS would break WebAssembly, Go and Java, because it counts addresses
     // that are only reserved.
@@ -29,7 +30,8 @@ export function keeperLimits(limits: Limits, contained: boolean): string {
     nofile: openFiles,
     core: coreBytes,
     contained: contained ? 1 : undefined,
+    tty: tty && `${tty.rows}x${tty.columns}`,
   };
-  const text = Object.entries(numbers).flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${value}`]));
+  const text = Object.entries(values).flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${value}`]));
   return text.join(',') || '-';
 }

@@ -1,4 +1,5 @@
 import type { Readable, Writable } from 'node:stream';
+import type { TerminalSize } from '../../core/enter/hello.ts';
 import type { FamilyUsage, Overrun } from '../limits/overrun.ts';
 import type { Exit } from './exit.ts';
 
@@ -10,6 +11,11 @@ export interface ProcessSpec {
   cwd: string;
   /** The whole environment. */
   env: Record<string, string>;
+  /**
+   * Given: the program has a terminal of this size for its three standard streams, and all output comes by `stdout`. The terminal is gone
+   * with the program; what it left running then writes nowhere.
+   */
+  tty?: TerminalSize;
 }
 
 export interface Survivor {
@@ -58,7 +64,11 @@ export interface Contained {
   overrun: Overrun | undefined;
   /** Calls back at every new `usage`. */
   onUsage(fn: () => void): void;
-  /** Sends SIGTERM to the whole family. */
+  /** Sets the size of the terminal; without effect where there is none. */
+  resize(size: TerminalSize): void;
+  /** Signals the foreground process group of the terminal; where there is none, the program's group. */
+  signal(name: NodeJS.Signals): void;
+  /** Sends SIGTERM to the whole family, and SIGHUP to a program on a terminal: a shell ignores SIGTERM there. */
   terminate(): void;
   /** Sends SIGKILL to the whole family until no process is left. */
   kill(): void;

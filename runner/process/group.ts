@@ -14,13 +14,17 @@ const LOOK_AGAIN_MS = 50;
 /**
  * Replacement where there is no keeper: the family is the process's group. A descendant that makes a session of its own
  * gets away, and the runner reports that by `containment` in `bound`. Limits cannot be set here: where one is required
- * no program is started.
+ * no program is started, and none with a terminal.
  */
 export function groupStart(clock: Clock, limits: Limits): StartProcess {
   return (spec) =>
     new Promise((resolve, reject) => {
       if (limits.required) {
         reject(new StartError('limit sandbox', 'NoKeeper'));
+        return;
+      }
+      if (spec.tty) {
+        reject(new StartError('terminal', 'NoKeeper'));
         return;
       }
       let child: ChildProcess;
@@ -59,6 +63,12 @@ class Group implements Contained {
   }
 
   onUsage(): void {}
+
+  resize(): void {}
+
+  signal(name: NodeJS.Signals): void {
+    this.#signal(name);
+  }
 
   terminate(): void {
     this.#signal('SIGTERM');

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
 import { getSystemErrorName } from 'node:util';
+import type { TerminalSize } from '../../core/enter/hello.ts';
 import type { Limits } from '../../core/frames/messages.ts';
 import type { Clock } from '../../core/runtime.ts';
 import { type FamilyUsage, fieldOf, type Overrun, outOfSight, overrunOf } from '../limits/overrun.ts';
@@ -41,7 +42,8 @@ export function keeperStart(keeper: string, clock: Clock, limits: Limits): Start
     new Promise((resolve, reject) => {
       let child: ChildProcess;
       try {
-        child = spawn(keeper, [keeperLimits(limits, process.pid === 1), spec.file, spec.argv0, ...spec.args], {
+        const first = keeperLimits(limits, process.pid === 1, spec.tty);
+        child = spawn(keeper, [first, spec.file, spec.argv0, ...spec.args], {
           cwd: spec.cwd,
           env: spec.env,
           stdio: ['pipe', 'pipe', 'pipe', 'pipe'],
@@ -125,6 +127,14 @@ class Kept implements Contained {
     this.#onUsage = fn;
   }
 
+  resize({ rows, columns }: TerminalSize): void {
+    this.#send(`W${rows} ${columns}\n`);
+  }
+
+  signal(name: NodeJS.Signals): void {
+    this.#send(`N${constants.signals[name]}\n`);
+  }
+
   terminate(): void {
     this.#send('T');
   }
@@ -160,7 +170,7 @@ class Kept implements Contained {
     });
   }
 
-  #send(command: 'T' | 'K' | 'L' | 'S' | 'C'): void {
+  #send(command: 'T' | 'K' | 'L' | 'S' | 'C' | `${'W' | 'N'}${string}\n`): void {
     if (!this.#isGone) this.#control.write(command);
   }
 

@@ -11,7 +11,7 @@ export interface WatchFlags extends ClusterFlags {
 }
 
 /**
- * Prints what happens to a session until it is deleted, or to all sessions and turns of the namespace: a line an event,
+ * Prints what happens to a session until it is deleted, or to all sessions and turns of the namespace. Each event is a line,
  * with the time at which it came, or as JSON.
  */
 export async function watch(name: string | undefined, flags: WatchFlags, cli: Cli): Promise<number> {

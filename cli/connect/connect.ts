@@ -39,7 +39,7 @@ export interface ClusterUse {
 
 /**
  * Keeps V8 from optimizing WebAssembly. undici's parser of HTTP is WebAssembly, and the answers of two requests are enough
- * for V8 to optimize it in the background: 150 ms of CPU, for which the end of the process waits. Called before the first
+ * for V8 to optimize it in the background. The end of the process would wait for these 150 ms of CPU. Called before the first
  * connection and after Node's own modules are loaded, whose code cache is for the flags of the start.
  */
 function keepWasmAsItIs(): void {

@@ -56,8 +56,8 @@ export interface PackOptions {
 
 /**
  * Packs files and folders as a gzipped tar archive; a folder keeps its name, `.` and paths that end in `/.` stand for its
- * content. Refuses a path that does not exist, files that are too large for a ConfigMap, and all that a runner would refuse
- * to unpack: devices and sockets, a link that leads out, too many entries, and too large an archive.
+ * content. Refuses a path that does not exist, and files that are too large for a ConfigMap. Also refuses all that a runner
+ * would refuse to unpack: devices and sockets, a link that leads out, too many entries, and too large an archive.
  */
 export async function packFiles(paths: readonly string[], { cwd, all }: PackOptions): Promise<Buffer> {
   const entries = new Map<string, Entry>();

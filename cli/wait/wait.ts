@@ -116,8 +116,8 @@ interface FinishOptions {
 }
 
 /**
- * Waits for the turn, shows on a terminal what happens until its end, and prints its output on stdout (a string as it is, anything else as JSON; the whole Turn with `-o
- * json`) and its error on stderr. Returns the exit code. Ctrl-C cancels the turn; the other signals leave it, unless it is deleted
+ * Waits for the turn, and shows on a terminal what happens until its end. Prints the output on stdout: a string as it is,
+ * anything else as JSON; the whole Turn with `-o json`. Prints the error on stderr. Returns the exit code. Ctrl-C cancels the turn; the other signals leave it, unless it is deleted
  * afterwards.
  */
 export async function finishTurn(

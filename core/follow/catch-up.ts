@@ -5,8 +5,9 @@ import { type Clock, delay } from '../runtime.ts';
 const EVERY_MS = 1_000;
 
 /**
- * Has watches begin anew with a list for those who know of a version that the watches have not reached, at most once a second for
- * all of them together: anybody can send a place that no server has reached, and every list is one of a whole namespace.
+ * Has watches begin anew with a list for those who know of a version that the watches have not reached. That happens at most
+ * once a second for all of them together: anybody can send a place that no server has reached, and every list is one of a
+ * whole namespace.
  */
 export class CatchUp {
   readonly #clock: Clock;

@@ -17,8 +17,8 @@ const MAX_HELD = 256 * 1024;
 const LINE_CHARS = 100;
 
 /**
- * Where the lines of a pod begin: at a time, RFC 3339; or after the line at that place; or, where none is known, at the event
- * of that number or before, 0 for all lines.
+ * Beginning of the lines of a pod: a time, RFC 3339, or the place of the line before. Where no line is known, it is the number
+ * of an event, from which or from before it the lines are read; 0 for all lines.
  */
 export type LogStart = { sinceTime: string } | { seq: number; line?: LinePlace | undefined };
 
@@ -55,8 +55,8 @@ export interface PodLinesOptions {
 
 /**
  * Yields every event after `from`, and the printed lines after it. `states` yields the session after each of its changes.
- * What is later in the log than the place is new, whatever number it has: a runner of an earlier release does not keep its
- * agent from printing an event of any number. Numbers decide where no line of the place is known.
+ * Lines after the place are new, with any number: a runner of an earlier release lets its agent print events with numbers of
+ * its own. Numbers decide where no line of the place is known.
  */
 export async function* podLines(
   read: ReadLines,

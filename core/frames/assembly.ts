@@ -1,7 +1,6 @@
 /**
- * Joins the parts of one message, in any order, repeated or not. A part with another id discards the parts gathered
- * before: a sender writes the parts of a message one after the other, so the missing ones of the earlier message will
- * not come.
+ * Joins the parts of one message, in any order, repeated or not. A part with another id discards the earlier parts. A
+ * sender writes the parts of a message one after the other, so the missing ones of the earlier message will not come.
  */
 export class Assembly {
   readonly #maxBytes: number;

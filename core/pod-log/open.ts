@@ -46,9 +46,9 @@ export async function findPod(
 }
 
 /**
- * Yields the bytes of the pod’s log. Rejects with a 404 of `pods` where the pod is gone, also where another has its name:
- * the pod is read before the log is opened and again after the first bytes, and has the same UID both times, so the log
- * was opened in between for no other.
+ * Yields the bytes of the pod’s log. Rejects with a 404 of `pods` where the pod is gone, also where another has its name.
+ * The pod is read before the log is opened and again after the first bytes. With the same UID both times, the log opened in
+ * between is the pod's own.
  */
 export async function* openLog(api: LogApi, pod: PodIdentity, options: LogOptions): AsyncGenerator<Buffer> {
   const { namespace, name } = pod;

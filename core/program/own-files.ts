@@ -1,6 +1,6 @@
 /**
- * Berth's own files, wherever it is installed: in a checkout, where Node runs the TypeScript as it is, or in the package
- * that `make package` makes, where each program is a bundle in `lib`.
+ * Berth's own files in a checkout, where Node runs the TypeScript as it is, and in the package that `make package` makes,
+ * where each program is a bundle in `lib`.
  */
 import { join } from 'node:path';
 

@@ -1,8 +1,8 @@
 /**
  * The machine's process table, and the search for a container's processes in it.
  *
- * Processes have no cgroup here. A process belongs to a container when any of these holds: its environment has the container's
- * marker, it is in a session that one of the container's processes leads, or its parent belongs. A process that cleared
+ * Processes have no cgroup here. A process belongs to a container when its environment has the container's marker. It also
+ * belongs to it in a session that one of the container's processes leads, or when its parent belongs. A process that cleared
  * its environment, began a session of its own and lost its parent between two scans is not found.
  */
 

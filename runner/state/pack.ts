@@ -17,8 +17,9 @@ const NAMED_SKIPPED = 10;
 const NAMED_LARGEST = 5;
 
 /**
- * Packs the directory as a compressed archive; equal content gives equal bytes. A background process may still write: a
- * file that grows while it is read is cut, one that shrinks is filled with zeros, and one that is replaced is stored as the new file.
+ * Packs the directory as a compressed archive; equal content gives equal bytes. A background process may still write. A file
+ * that grows while it is read is cut, one that shrinks is filled with zeros, and one that is replaced is stored as the new
+ * file.
  * Throws a TurnFailure. `maxBytes` limits the plain archive, `maxPacked` the packed one.
  */
 export async function packDirectory(

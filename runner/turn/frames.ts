@@ -134,7 +134,7 @@ export class TurnFrames {
 
 /**
  * Packs, seals and sends the state; a snapshot is always sent. After a turn the answer is 'Unchanged' when the state is the known
- * one and that is acknowledged: the controller may read the result and never the request that came with the state. Throws a
+ * one and that is acknowledged. Else the controller might read the result and never the request that came with the state. Throws a
  * TurnFailure or FrameError when the state cannot be stored.
  */
 export async function sendState(

@@ -9,8 +9,8 @@ export const QUIET_MS = 250;
 export const LIMIT_MS = 5000;
 
 /**
- * Rehearses once while the runner waits for its session: Node loads and compiles most of its code at first use, and the
- * first turn of a runner that has waited need not wait for that.
+ * Runs a session once while the runner waits for its own. Node loads and compiles most of its code at first use, and the
+ * first turn after a warm-up need not wait for that.
  */
 export class WarmUp {
   readonly #clock: Clock;

@@ -62,7 +62,7 @@ export interface JournalOptions {
  * - Versions never repeat, also after a power loss. A block of versions is written as the ceiling and fsynced before the
  *   first of them is given out; a start begins at the ceiling that it finds.
  * - Two writers never both acknowledge. A run reads the journal, then takes it over by appending a line with its boot id.
- *   Every append, this one too, checks the file after its write and before it counts: the path must still name the open
+ *   Every append, this one too, checks the file after its write and before it counts. The path must still name the open
  *   file, and the file must have only what was read and written here. So an acknowledged line was read by the run that
  *   took over after it; a line after a take-over is refused here and skipped by every replay.
  */

@@ -18,7 +18,7 @@ import { Runner } from './runner.ts';
 import { partsFor, type Surroundings } from './session/parts.ts';
 import { directoriesUnder, makeDirectories, socketPath } from './system/directories.ts';
 import { protect } from './system/hardening.ts';
-import { patient } from './system/timers.ts';
+import { inputFirst } from './system/timers.ts';
 import { Pressure } from './text/pressure.ts';
 import { TextSink } from './text/sink.ts';
 import { warmUpSession } from './warm-up/session.ts';
@@ -42,7 +42,7 @@ function takeEnvironment(): Record<string, string | undefined> {
 
 function start(): void {
   const environment = takeEnvironment();
-  const clock = patient(systemClock);
+  const clock = inputFirst(systemClock);
   const directories = directoriesUnder(environment.BERTH_LOCAL_ROOT);
   makeDirectories(directories);
   const here = dirname(process.argv[1] ?? '');

@@ -1,6 +1,6 @@
 import type { Limits, Usage } from '../../core/frames/messages.ts';
 import type { Clock } from '../../core/runtime.ts';
-import { type Contained, type Moving, NONE_MOVING, type StartProcess } from '../process/contained.ts';
+import { ALL_STOPPED, type Contained, type StartProcess, type Unstopped } from '../process/contained.ts';
 import { type Overrun, overrunAtEnd, tooManyProcesses } from './overrun.ts';
 import { overrunOfPod, type PodMemory } from './pod-memory.ts';
 
@@ -96,18 +96,18 @@ export class Meter {
    * Does the work while every process of the session stands still, and tells it which ones could not be stopped. Processes that are to
    * start meanwhile start afterwards. Without a living process the work begins at once.
    */
-  async whileHeld<T>(work: (moving: Moving) => Promise<T>): Promise<T> {
+  async whileHeld<T>(work: (unstopped: Unstopped) => Promise<T>): Promise<T> {
     while (this.#held) await this.#held;
     const { holds = true } = this.#options;
-    if (!holds || this.#living.size + this.#starting.size === 0) return work(NONE_MOVING);
+    if (!holds || this.#living.size + this.#starting.size === 0) return work(ALL_STOPPED);
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#held = promise;
     try {
       await Promise.allSettled(this.#starting);
       const families = [...this.#living];
       try {
-        const moving = await Promise.all(families.map((family) => family.hold()));
-        return await work({ named: moving.flatMap(({ named }) => named), count: total(moving) });
+        const unstopped = await Promise.all(families.map((family) => family.hold()));
+        return await work({ named: unstopped.flatMap(({ named }) => named), count: total(unstopped) });
       } finally {
         for (const family of families) family.release();
       }
@@ -168,8 +168,8 @@ export class Meter {
   }
 }
 
-function total(moving: readonly Moving[]): number {
-  return moving.reduce((sum, { count }) => sum + count, 0);
+function total(unstopped: readonly Unstopped[]): number {
+  return unstopped.reduce((sum, { count }) => sum + count, 0);
 }
 
 function sum(families: Iterable<Contained>, of: 'cpuUs' | 'memoryBytes' | 'processes'): number {

@@ -24,13 +24,13 @@ export interface Survivor {
 }
 
 /** Processes that still run after `hold`: they could not be stopped in time. */
-export interface Moving {
+export interface Unstopped {
   /** The first of them. */
   named: Survivor[];
   count: number;
 }
 
-export const NONE_MOVING: Moving = { named: [], count: 0 };
+export const ALL_STOPPED: Unstopped = { named: [], count: 0 };
 
 /** Numbers of bytes, by stream. */
 export interface Written {
@@ -76,7 +76,7 @@ export interface Contained {
    * Stops every process of the family, until `release`, and resolves once each of their threads stands, or after two seconds. Nothing is
    * stopped where there is no keeper. Never rejects.
    */
-  hold(): Promise<Moving>;
+  hold(): Promise<Unstopped>;
   /** Continues what `hold` stopped. */
   release(): void;
   /** Returns the processes that are left, without the process itself, and brings `written` up to date. */

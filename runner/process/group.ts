@@ -5,7 +5,7 @@ import type { Limits } from '../../core/frames/messages.ts';
 import type { Clock } from '../../core/runtime.ts';
 import type { Overrun } from '../limits/overrun.ts';
 import { StartError } from '../system/errors.ts';
-import { type Contained, type Moving, NONE_MOVING, type StartProcess, type Survivor } from './contained.ts';
+import { ALL_STOPPED, type Contained, type StartProcess, type Survivor, type Unstopped } from './contained.ts';
 import type { Exit } from './exit.ts';
 import { spawnFailure } from './spawn.ts';
 
@@ -81,8 +81,8 @@ class Group implements Contained {
   }
 
   /** Does nothing: a process that has left the group cannot be found, and would go on writing. */
-  async hold(): Promise<Moving> {
-    return NONE_MOVING;
+  async hold(): Promise<Unstopped> {
+    return ALL_STOPPED;
   }
 
   release(): void {}

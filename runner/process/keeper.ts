@@ -10,11 +10,11 @@ import { type FamilyUsage, fieldOf, type Overrun, outOfSight, overrunOf } from '
 import { keeperLimits } from '../limits/rlimits.ts';
 import { StartError } from '../system/errors.ts';
 import {
+  ALL_STOPPED,
   type Contained,
-  type Moving,
-  NONE_MOVING,
   type StartProcess,
   type Survivor,
+  type Unstopped,
   type Written,
 } from './contained.ts';
 import type { Exit } from './exit.ts';
@@ -86,8 +86,8 @@ class Kept implements Contained {
   #listed: Survivor[] = [];
   #onUsage = () => {};
   readonly #onListed: ((survivors: Survivor[]) => void)[] = [];
-  #moving: Survivor[] = [];
-  readonly #onHeld: ((moving: Moving) => void)[] = [];
+  #unstopped: Survivor[] = [];
+  readonly #onHeld: ((unstopped: Unstopped) => void)[] = [];
 
   constructor(
     child: ChildProcess,
@@ -150,8 +150,8 @@ class Kept implements Contained {
     return this.#isGone ? Promise.resolve([]) : this.#ask('L', this.#onListed);
   }
 
-  hold(): Promise<Moving> {
-    return this.#isGone ? Promise.resolve(NONE_MOVING) : this.#ask('S', this.#onHeld);
+  hold(): Promise<Unstopped> {
+    return this.#isGone ? Promise.resolve(ALL_STOPPED) : this.#ask('S', this.#onHeld);
   }
 
   release(): void {
@@ -244,10 +244,10 @@ class Kept implements Contained {
       this.#onListed.shift()?.(this.#listed);
       this.#listed = [];
     } else if (word === 'moves') {
-      this.#moving.push({ pid: value, command: rest.join(' ') });
+      this.#unstopped.push({ pid: value, command: rest.join(' ') });
     } else if (word === 'held') {
-      this.#onHeld.shift()?.({ named: this.#moving, count: value });
-      this.#moving = [];
+      this.#onHeld.shift()?.({ named: this.#unstopped, count: value });
+      this.#unstopped = [];
     } else if (word === 'empty') {
       this.#end();
       // The keeper stays until the runner ends it, so that a late command cannot lose its last reports.
@@ -280,7 +280,7 @@ class Kept implements Contained {
   #end(): void {
     this.#isGone = true;
     for (const resolve of this.#onListed.splice(0)) resolve([]);
-    for (const resolve of this.#onHeld.splice(0)) resolve(NONE_MOVING);
+    for (const resolve of this.#onHeld.splice(0)) resolve(ALL_STOPPED);
     this.#onGone();
   }
 }

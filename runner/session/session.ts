@@ -14,9 +14,9 @@ import { openState } from '../../core/frames/seal.ts';
 import { EMPTY_DIGEST } from '../state/archive.ts';
 import { errorCode } from '../system/errors.ts';
 import { type KnownState, sendState } from '../turn/frames.ts';
-import { movingLine } from '../turn/moving.ts';
 import { PastTurns } from '../turn/past-turns.ts';
 import { STOP_GRACE_MS, segmentOf, TurnRun, type TurnSurroundings } from '../turn/turn.ts';
+import { unstoppedLine } from '../turn/unstopped.ts';
 import { ArrivingFiles } from './agent-files.ts';
 
 /** Limit of the archives with the agent's files. */
@@ -218,8 +218,8 @@ export class BoundSession {
       if (!this.#isRestored) return refuse(refusal('NotRestored', 'there is no state before it is restored'));
       const { meter, secrets, podText } = this.#surroundings;
       try {
-        await meter.whileHeld((moving) => {
-          const line = movingLine(moving, secrets);
+        await meter.whileHeld((unstopped) => {
+          const line = unstoppedLine(unstopped, secrets);
           if (line) podText.lines(line);
           return sendState(this.#surroundings, this.#known, undefined, maxStateBytes);
         });

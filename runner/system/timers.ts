@@ -20,7 +20,7 @@ export function longTimer(clock: Clock, ms: number, fn: () => void): () => void 
  * runner finds its timers due, and the agent's output, its end and the keeper's answer still unread: the delay was the
  * runner's own.
  */
-export function patient(clock: Clock): Clock {
+export function inputFirst(clock: Clock): Clock {
   return {
     now: () => clock.now(),
     monotonic: () => clock.monotonic(),

@@ -8,15 +8,15 @@ import type { Hidden } from '../../core/text/hidden.ts';
 import type { Completion, Driver, StopReason, TurnRequest } from '../drivers/driver.ts';
 import { failedBy } from '../drivers/failed.ts';
 import type { Meter } from '../limits/meter.ts';
-import type { Moving } from '../process/contained.ts';
+import type { Unstopped } from '../process/contained.ts';
 import { errorCode } from '../system/errors.ts';
 import { TurnLog, type WrittenText } from '../text/log.ts';
 import type { AgentEvents } from './agent-events.ts';
 import { type FrameSurroundings, type KnownState, TurnFrames } from './frames.ts';
-import { movingLine } from './moving.ts';
 import { Questions } from './questions.ts';
 import { StallWatch } from './stall.ts';
 import { TimeLimit } from './time-limit.ts';
+import { unstoppedLine } from './unstopped.ts';
 
 /** Time from SIGTERM to SIGKILL when a turn is cancelled or runs too long, milliseconds. */
 export const STOP_GRACE_MS = 5000;
@@ -213,8 +213,8 @@ export class TurnRun {
    * ends with a question has no artifacts yet.
    */
   #sendFiles(asks: boolean) {
-    return this.#surroundings.meter.whileHeld(async (moving) => {
-      this.#reportMoving(moving);
+    return this.#surroundings.meter.whileHeld(async (unstopped) => {
+      this.#reportUnstopped(unstopped);
       this.written = this.#log.close();
       const logSeq = this.#frames.log(this.written);
       const { state, problem } = await this.#frames.state();
@@ -224,15 +224,15 @@ export class TurnRun {
     });
   }
 
-  #reportMoving(moving: Moving): void {
-    const line = movingLine(moving, this.#surroundings.secrets);
+  #reportUnstopped(unstopped: Unstopped): void {
+    const line = unstoppedLine(unstopped, this.#surroundings.secrets);
     if (line) this.#log.lines(line);
   }
 
   /** Sends the current state, as it is at one moment, then the request. */
   async #ask(id: string, question: Question): Promise<void> {
-    const { state, problem } = await this.#surroundings.meter.whileHeld((moving) => {
-      this.#reportMoving(moving);
+    const { state, problem } = await this.#surroundings.meter.whileHeld((unstopped) => {
+      this.#reportUnstopped(unstopped);
       return this.#frames.state();
     });
     if (problem) throw problem;

@@ -369,8 +369,8 @@ export const outcomeBugs: readonly Bug[] = [
     edits: [
       {
         file: 'runner/limits/meter.ts',
-        find: '    if (!holds || this.#living.size + this.#starting.size === 0) return work(NONE_MOVING);',
-        replace: '    if (!holds || this.#living.size < 1_000) return work(NONE_MOVING);',
+        find: '    if (!holds || this.#living.size + this.#starting.size === 0) return work(ALL_STOPPED);',
+        replace: '    if (!holds || this.#living.size < 1_000) return work(ALL_STOPPED);',
       },
     ],
   },
@@ -382,8 +382,8 @@ export const outcomeBugs: readonly Bug[] = [
     edits: [
       {
         file: 'runner/session/session.ts',
-        find: '        await meter.whileHeld((moving) => {',
-        replace: '        await Promise.resolve({ named: [], count: 0 }).then((moving) => {',
+        find: '        await meter.whileHeld((unstopped) => {',
+        replace: '        await Promise.resolve({ named: [], count: 0 }).then((unstopped) => {',
       },
     ],
   },

@@ -1,5 +1,5 @@
 import type { Meter } from '../../../runner/limits/meter.ts';
-import { type Contained, NONE_MOVING } from '../../../runner/process/contained.ts';
+import { ALL_STOPPED, type Contained } from '../../../runner/process/contained.ts';
 import type { Process } from '../scheduler.ts';
 
 /** Families of processes that agents have started and that write to the state directory whenever they are not held. */
@@ -21,7 +21,7 @@ export class WritingFamilies {
       onUsage: () => {},
       hold: async () => {
         family.held = true;
-        return NONE_MOVING;
+        return ALL_STOPPED;
       },
       release: () => {
         family.held = false;

@@ -10,7 +10,7 @@ import { systemRandom as random } from '../../../../core/system.ts';
 import { hiddenBy } from '../../../../core/text/hidden.ts';
 import type { Driver } from '../../../../runner/drivers/driver.ts';
 import { Meter } from '../../../../runner/limits/meter.ts';
-import { type Contained, type Moving, NONE_MOVING } from '../../../../runner/process/contained.ts';
+import { ALL_STOPPED, type Contained, type Unstopped } from '../../../../runner/process/contained.ts';
 import { BoundSession } from '../../../../runner/session/session.ts';
 import { EMPTY_DIGEST, NO_STATE } from '../../../../runner/state/archive.ts';
 import { PodText } from '../../../../runner/text/pod-text.ts';
@@ -22,7 +22,7 @@ import { VirtualClock } from '../../../support/virtual-clock.ts';
 const SPEC = { file: '', argv0: '', args: [], cwd: '', env: {} };
 
 /** A family that writes down what is done with it. */
-function familyOf(name: string, done: string[], moving: Moving = NONE_MOVING): Contained {
+function familyOf(name: string, done: string[], unstopped: Unstopped = ALL_STOPPED): Contained {
   return {
     usage: undefined,
     overrun: undefined,
@@ -32,7 +32,7 @@ function familyOf(name: string, done: string[], moving: Moving = NONE_MOVING): C
     hold: async () => {
       done.push(`hold ${name}`);
       await setImmediate();
-      return moving;
+      return unstopped;
     },
     release: () => void done.push(`release ${name}`),
   } as unknown as Contained;
@@ -99,12 +99,12 @@ test('no process is held in a session whose files are not read', async () => {
   assert.deepEqual(done, []);
 });
 
-const MOVING: Moving = { named: [{ pid: 7, command: 'cp --key sk-0123456789abcdef /a /b' }], count: 3 };
+const UNSTOPPED: Unstopped = { named: [{ pid: 7, command: 'cp --key sk-0123456789abcdef /a /b' }], count: 3 };
 const TOLD =
   '3 processes could not be stopped while the files were read, and may have changed them meanwhile: 7 cp --key';
 
 /** A session with one family, whose deeds are written down with those of the runner. */
-async function sessionOf(driver: Driver['run'], moving = NONE_MOVING) {
+async function sessionOf(driver: Driver['run'], unstopped = ALL_STOPPED) {
   const done: string[] = [];
   const decoder = new FrameDecoder({ validate: validateFrame });
   const channel = { session: 'session-1', incarnation: 1, boot: '0'.repeat(32), key: randomBytes(32) };
@@ -121,7 +121,7 @@ async function sessionOf(driver: Driver['run'], moving = NONE_MOVING) {
   };
   const clock = new VirtualClock();
   const meter = new Meter({ limits: { required: false }, together: false, clock });
-  await meter.wrap(async () => familyOf('a', done, moving))(SPEC);
+  await meter.wrap(async () => familyOf('a', done, unstopped))(SPEC);
   const around: TurnSurroundings = {
     driver: { run: driver, stop: async () => {} },
     meter,
@@ -172,7 +172,7 @@ test('a turn’s state and artifacts are read while its processes stand; a quest
 });
 
 test('a suspension’s state is read while the session’s processes stand', async () => {
-  const { done, said: logs, around } = await sessionOf(async () => assert.fail(), MOVING);
+  const { done, said: logs, around } = await sessionOf(async () => assert.fail(), UNSTOPPED);
   const bind = {
     protocol: 1,
     session: { name: 'a', namespace: 'team-a', uid: 'session-1' },
@@ -198,7 +198,7 @@ test('a suspension’s state is read while the session’s processes stand', asy
 test('what could not be stopped in time is told in the turn, without secrets', async () => {
   const { logs, around } = await sessionOf(
     async () => ({ outcome: 'Succeeded', output: null, leftRunning: [] }),
-    MOVING,
+    UNSTOPPED,
   );
   await new TurnRun(MESSAGE, around, { digest: EMPTY_DIGEST }).run(undefined, undefined);
   const log = logs.at(-1) ?? '';

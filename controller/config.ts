@@ -3,6 +3,7 @@ import { parseDuration } from '../core/resources/duration.ts';
 import { DEFAULT_STORE_CEILING_BYTES } from '../core/resources/limits.ts';
 import { BUILDER_DIRECTORY } from '../core/resources/names.ts';
 import { duration } from '../core/resources/schema.ts';
+import type { Installation } from './observed/world.ts';
 
 const milliseconds = (fallback: string) => duration().default(fallback).transform(parseDuration);
 
@@ -73,3 +74,23 @@ export const controllerConfig = z.object({
   BERTH_LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error']).default('info'),
 });
 export type ControllerConfig = z.infer<typeof controllerConfig>;
+
+/** The namespaces to work in; without the field: all. */
+export function servedNamespaces({ BERTH_NAMESPACES: namespaces }: ControllerConfig): {
+  namespaces?: readonly string[];
+} {
+  return namespaces.length > 0 ? { namespaces } : {};
+}
+
+/** `protocol`: version that the controller speaks. */
+export function installationOf(config: ControllerConfig, protocol: number): Installation {
+  return {
+    protocol,
+    runnerImage: config.BERTH_RUNNER_IMAGE,
+    pythonRunnerImage: config.BERTH_PYTHON_RUNNER_IMAGE,
+    builder: { uv: config.BERTH_UV, script: config.BERTH_BUILDER },
+    imagesArePrograms: config.BERTH_IMAGES_ARE_PROGRAMS,
+    unresponsiveMs: config.BERTH_UNRESPONSIVE,
+    nodeGraceMs: config.BERTH_NODE_GRACE,
+  };
+}

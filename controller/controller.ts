@@ -5,7 +5,7 @@ import { type Clock, delay, type Logger, type Random } from '../core/runtime.ts'
 import { BlobStore } from '../core/store/blobs.ts';
 import type { StoreUsage } from '../core/store/store.ts';
 import { type Caches, informerCaches } from './caches/caches.ts';
-import type { ControllerConfig } from './config.ts';
+import { type ControllerConfig, installationOf, servedNamespaces } from './config.ts';
 import { Leading } from './leadership.ts';
 import { type LoadedKeys, loadMasterKeys } from './link/keys.ts';
 import type { Inventory, Meter } from './meter.ts';
@@ -81,7 +81,7 @@ export class Controller {
       clock,
       random,
       log,
-      ...(config.BERTH_NAMESPACES.length > 0 ? { namespaces: config.BERTH_NAMESPACES } : {}),
+      ...servedNamespaces(config),
       nodes: config.BERTH_WATCH_NODES && config.BERTH_NAMESPACES.length === 0,
       agentFiles: config.BERTH_AGENT_FILES,
       sessionPools: config.BERTH_SESSION_POOLS,
@@ -201,28 +201,15 @@ export class Controller {
         clock,
         ceilingBytes: config.BERTH_STORE_CEILING_BYTES,
         shareFactor: config.BERTH_STORE_SHARE_FACTOR,
-        ...(config.BERTH_NAMESPACES.length > 0 ? { namespaces: config.BERTH_NAMESPACES } : {}),
+        ...servedNamespaces(config),
       }),
       keys,
       clock,
       ownTime: this.#options.ownTime,
       random,
       log,
-      installation: {
-        protocol: this.#options.protocol ?? PROTOCOL_VERSION,
-        runnerImage: config.BERTH_RUNNER_IMAGE,
-        pythonRunnerImage: config.BERTH_PYTHON_RUNNER_IMAGE,
-        builder: { uv: config.BERTH_UV, script: config.BERTH_BUILDER },
-        imagesArePrograms: config.BERTH_IMAGES_ARE_PROGRAMS,
-        unresponsiveMs: config.BERTH_UNRESPONSIVE,
-        nodeGraceMs: config.BERTH_NODE_GRACE,
-      },
-      ...(config.BERTH_NAMESPACES.length > 0 ? { namespaces: config.BERTH_NAMESPACES } : {}),
-      garbageIntervalMs: config.BERTH_GARBAGE_INTERVAL,
-      attachLingerMs: config.BERTH_ATTACH_LINGER,
-      attachesPerNode: config.BERTH_ATTACHES_PER_NODE,
-      maxRunning: config.BERTH_MAX_RUNNING,
-      workers: config.BERTH_WORKERS,
+      config,
+      installation: installationOf(config, this.#options.protocol ?? PROTOCOL_VERSION),
       predecessorMs: this.#predecessorMs(leadership, keys),
       onReady: () => this.#elector.settle(leadership),
       signal: leadership.signal,

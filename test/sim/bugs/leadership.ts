@@ -38,9 +38,9 @@ export const leadershipBugs: readonly Bug[] = [
     focus: DELETED_LEASE,
     edits: [
       {
-        file: 'controller/leadership.ts',
-        find: '        isReady: () => this.#isReady,',
-        replace: '        isReady: () => true,',
+        file: 'controller/parts.ts',
+        find: 'identity: options.identity, epoch, isReady }',
+        replace: 'identity: options.identity, epoch, isReady: () => true }',
       },
     ],
   },

@@ -77,13 +77,13 @@ export const poolBugs: readonly Bug[] = [
     edits: [
       {
         file: 'controller/leadership.ts',
-        find: '    this.#ledger.open();\n    this.#pools.start();\n',
-        replace: '    this.#ledger.open();\n',
+        find: '    this.#parts.ledger.open();\n    this.#parts.pools.start();\n',
+        replace: '    this.#parts.ledger.open();\n',
       },
       {
         file: 'controller/leadership.ts',
-        find: '    this.#admissionGate.start();\n',
-        replace: '    this.#admissionGate.start();\n    this.#pools.start();\n',
+        find: '    admissionGate.start();\n',
+        replace: '    admissionGate.start();\n    this.#parts.pools.start();\n',
       },
       {
         file: 'controller/capacity/ledger.ts',

@@ -7,12 +7,12 @@ import { learn } from '../observed/memory.ts';
 import { isOurs } from '../observed/session-pods.ts';
 import type { CachedTurn, World } from '../observed/world.ts';
 import { sessionPod } from '../pod/pod.ts';
+import { refusal } from '../pod/refusal.ts';
 import { runnerlessPod } from '../pod/runnerless-pod.ts';
 import type { Effective } from '../settings/effective.ts';
 import { podEvent } from '../status/events.ts';
 import type { ReconcileContext } from './context.ts';
 import { linkSession } from './link-session.ts';
-import { refusal } from './refusal.ts';
 import { runnerlessTurn } from './runnerless.ts';
 import { ensureWorkspace } from './workspace.ts';
 

@@ -12,9 +12,9 @@ import {
   workspaceName,
 } from '../../core/resources/names.ts';
 import { learn } from '../observed/memory.ts';
+import { refusal } from '../pod/refusal.ts';
 import type { Workspace } from '../settings/persistence.ts';
 import type { ReconcileContext } from './context.ts';
-import { refusal } from './refusal.ts';
 
 /**
  * The session's volume is there before a pod that mounts it. Rejects when it cannot be created, with the reason in the

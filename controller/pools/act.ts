@@ -3,9 +3,9 @@ import { ApiError, isAlreadyExists, isConflict, isNotFound, TransportError } fro
 import { pods as podKind } from '../../core/kube/resources.ts';
 import type { StoredSessionPool } from '../../core/resources/kinds.ts';
 import { poolPodName } from '../../core/resources/names.ts';
-import { refusal } from '../act/refusal.ts';
 import { attachability } from '../link/links.ts';
 import { poolPod } from '../pod/pod.ts';
+import { refusal } from '../pod/refusal.ts';
 import type { PoolMemory, PoolTools } from './context.ts';
 import { pausedFor, type Removal } from './decide.ts';
 import type { PoolWorld } from './pool-world.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
-import { refusal } from '../../../../controller/act/refusal.ts';
+import { refusal } from '../../../../controller/pod/refusal.ts';
 import { ApiError } from '../../../../core/kube/errors.ts';
 
 const told = (message: string, code = 403, object?: string) =>

@@ -86,14 +86,14 @@ export const bugs: readonly Bug[] = [
     within: 200,
     edits: [
       {
-        file: 'controller/act/own.ts',
+        file: 'controller/act/slots.ts',
         find: '    const write = () => statuses.write(',
         replace: `    const settings = effective(session, world.class, world.installation);
     if (!isProblem(settings)) await api.create(pods, sessionPod(session, incarnation, settings), { signal });
     const write = () => statuses.write(`,
       },
       {
-        file: 'controller/act/own.ts',
+        file: 'controller/act/slots.ts',
         find: "import type { ReconcileContext } from './context.ts';",
         replace: `import type { ReconcileContext } from './context.ts';
 import { pods } from '../../core/kube/resources.ts';

@@ -32,7 +32,7 @@ export const restartBugs: readonly Bug[] = [
         replace: '      return undefined;',
       },
       {
-        file: 'controller/decide/admitted-status.ts',
+        file: 'controller/decide/admission.ts',
         find: '...defined({ restartRequest }),',
         replace: '...defined({ restartRequest: undefined }),',
       },

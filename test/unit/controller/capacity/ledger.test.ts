@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { describe, test } from 'vitest';
 import type { ReconcileContext } from '../../../../controller/act/context.ts';
-import { ownIncarnation, withSlotHeld } from '../../../../controller/act/own.ts';
+import { ownIncarnation, withSlotHeld } from '../../../../controller/act/slots.ts';
 import { Ledger } from '../../../../controller/capacity/ledger.ts';
 import { ApiError, TransportError } from '../../../../core/kube/errors.ts';
 import { anApplicant } from '../../../support/applicant.ts';

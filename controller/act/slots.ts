@@ -2,7 +2,7 @@ import type { StoredPod } from '../../core/kube/builtin.ts';
 import { isConflict, isRefusal } from '../../core/kube/errors.ts';
 import { sessions } from '../../core/resources/kinds.ts';
 import { podName } from '../../core/resources/names.ts';
-import { admittedStatus } from '../decide/admitted-status.ts';
+import { admittedStatus } from '../decide/admission.ts';
 import { learn } from '../observed/memory.ts';
 import type { World } from '../observed/world.ts';
 import type { ReconcileContext } from './context.ts';

@@ -1,5 +1,5 @@
 import { defined } from '../../core/defined.ts';
-import { isConflict, isForbidden, isNotFound, isTooLarge } from '../../core/kube/errors.ts';
+import { ifThere, isConflict, isForbidden, isNotFound, isTooLarge } from '../../core/kube/errors.ts';
 import { approvals, ownedByTurn, type StoredApproval, turns } from '../../core/resources/kinds.ts';
 import { clip, MAX_JSON_DEPTH, MAX_PROMPT_BYTES } from '../../core/resources/limits.ts';
 import type { TurnApproval, TurnStatus } from '../../core/resources/turn.ts';
@@ -114,15 +114,8 @@ async function decisionOf(
   { metadata }: CachedApproval,
 ): Promise<TurnApproval['decided']> {
   const ref = { namespace: metadata.namespace, name: metadata.name };
-  let live: StoredApproval;
-  try {
-    live = await api.get(approvals, ref, { signal });
-  } catch (error) {
-    // The cache will show the deletion.
-    if (isNotFound(error)) return undefined;
-    throw error;
-  }
-  if (live.metadata.uid !== metadata.uid || !counts(slimApproval(live), turn)) return undefined;
+  const live = await ifThere(api.get(approvals, ref, { signal }));
+  if (live?.metadata.uid !== metadata.uid || !counts(slimApproval(live), turn)) return undefined;
   const { decision, response, note, requester } = live.spec;
   return {
     decision,

@@ -1,5 +1,5 @@
 import type { PersistentVolumeClaim } from '../../core/kube/builtin.ts';
-import { ApiError, isAlreadyExists, isNotFound } from '../../core/kube/errors.ts';
+import { ApiError, ifThere, isAlreadyExists } from '../../core/kube/errors.ts';
 import { persistentVolumeClaims } from '../../core/kube/resources.ts';
 import type { Stored } from '../../core/kube/types.ts';
 import { ownedBy } from '../../core/resources/kinds.ts';
@@ -53,19 +53,9 @@ export async function keepsWorkspace(context: ReconcileContext): Promise<boolean
   return claim !== undefined && claim.metadata.labels?.[LABEL_INCARNATION] !== incarnationOf(context);
 }
 
-async function readClaim({
-  effects,
-  world,
-  signal,
-}: ReconcileContext): Promise<Stored<PersistentVolumeClaim> | undefined> {
+function readClaim({ effects, world, signal }: ReconcileContext): Promise<Stored<PersistentVolumeClaim> | undefined> {
   const { uid, namespace } = world.session.metadata;
-  try {
-    const ref = { namespace, name: workspaceName(uid) };
-    return await effects.api.get(persistentVolumeClaims, ref, { signal });
-  } catch (error) {
-    if (isNotFound(error)) return undefined;
-    throw error;
-  }
+  return ifThere(effects.api.get(persistentVolumeClaims, { namespace, name: workspaceName(uid) }, { signal }));
 }
 
 function claimOf(context: ReconcileContext, { size, storageClassName }: Workspace): PersistentVolumeClaim {

@@ -1,4 +1,4 @@
-import { isNotFound } from '../../core/kube/errors.ts';
+import { ifThere } from '../../core/kube/errors.ts';
 import { type StoredSession, sessions } from '../../core/resources/kinds.ts';
 import { parseStoreKey } from '../../core/resources/names.ts';
 import type { StoredEntry } from '../../core/store/store.ts';
@@ -53,10 +53,7 @@ export async function giveWay(
   let removedAny = false;
   for (const [session, over] of chosen) {
     const { name, uid } = session.metadata;
-    const live = await api.get(sessions, { namespace, name }, { signal }).catch((error) => {
-      if (isNotFound(error)) return undefined;
-      throw error;
-    });
+    const live = await ifThere(api.get(sessions, { namespace, name }, { signal }));
     if (live?.metadata.uid !== uid || live.metadata.deletionTimestamp) continue;
     const removable = over.map(({ turn }) => turn).filter((turn) => isCopied(turn, live));
     for (const { refs } of await removeTurns(tools, session, removable, signal)) {

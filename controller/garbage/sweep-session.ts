@@ -1,5 +1,5 @@
 import { defined } from '../../core/defined.ts';
-import { isNotFound } from '../../core/kube/errors.ts';
+import { ifThere } from '../../core/kube/errors.ts';
 import { eachPage } from '../../core/kube/pages.ts';
 import { sessions, turns } from '../../core/resources/kinds.ts';
 import { storeKey } from '../../core/resources/names.ts';
@@ -48,10 +48,7 @@ export async function sweepSession(
   const stored = await store.list({ namespace, sessionUID: uid }, signal);
   if (known && stored.length === 0) return { left: known };
   const facts = await turnsOf(tools, session, signal);
-  const live = await api.get(sessions, { namespace, name }, { signal }).catch((error) => {
-    if (isNotFound(error)) return undefined;
-    throw error;
-  });
+  const live = await ifThere(api.get(sessions, { namespace, name }, { signal }));
   if (live?.metadata.uid !== uid || live.metadata.deletionTimestamp) return {};
   const status = live.status ?? {};
 

@@ -1,4 +1,4 @@
-import { isNotFound } from '../../core/kube/errors.ts';
+import { ifThere } from '../../core/kube/errors.ts';
 import { sessions } from '../../core/resources/kinds.ts';
 import type { CachedSession } from '../observed/world.ts';
 import { type GarbageTools, MAX_REMOVALS } from './context.ts';
@@ -21,10 +21,7 @@ export async function sweepStates(
   const stored = await store.list({ namespace, sessionUID: uid }, signal);
   const before = stored.filter((entry) => entry.kind === 'State' && isLater(countedState, entry));
   if (before.length === 0) return { removed: 0, isDone: true };
-  const live = await api.get(sessions, { namespace, name }, { signal }).catch((error) => {
-    if (isNotFound(error)) return undefined;
-    throw error;
-  });
+  const live = await ifThere(api.get(sessions, { namespace, name }, { signal }));
   if (live?.metadata.uid !== uid || live.metadata.deletionTimestamp) return { removed: 0, isDone: true };
   const uses = caches.turnsNaming(namespace, name).map(({ status }) => stateUse(status));
   const old = before.filter((entry) => isSuperseded(entry, live.status ?? {}, uses));

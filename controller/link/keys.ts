@@ -1,6 +1,6 @@
 import { KEY_BYTES } from '../../core/frames/seal.ts';
 import type { Secret } from '../../core/kube/builtin.ts';
-import { isAlreadyExists, isNotFound } from '../../core/kube/errors.ts';
+import { ifThere, isAlreadyExists } from '../../core/kube/errors.ts';
 import { secrets } from '../../core/kube/resources.ts';
 import type { KubeApi } from '../../core/kube/types.ts';
 import type { Random } from '../../core/runtime.ts';
@@ -39,10 +39,7 @@ export async function loadMasterKeys(
   where: { namespace: string; name: string },
   signal: AbortSignal,
 ): Promise<LoadedKeys> {
-  const found = await api.get(secrets, where, { signal }).catch((error) => {
-    if (isNotFound(error)) return undefined;
-    throw error;
-  });
+  const found = await ifThere(api.get(secrets, where, { signal }));
   if (found) return parse(found, where);
   const id = random.bytes(4).toString('hex');
   const secret: Secret = {

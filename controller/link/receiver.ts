@@ -1,6 +1,5 @@
 import { FrameDecoder, type FrameEvent } from '../../core/frames/decode.ts';
 import type { FrameKind, FrameOf, Ready, Refused } from '../../core/frames/messages.ts';
-import { validateFrame } from '../../core/frames/validate.ts';
 import type { Address } from '../../core/frames/wire.ts';
 import { latestTime } from '../../core/runtime.ts';
 import type { Binding } from './binding.ts';
@@ -51,7 +50,6 @@ export class Receiver {
     const { clock, log, pod, held, refused, shown, binding, lines } = options;
     this.#options = options;
     this.#decoder = new FrameDecoder({
-      validate: validateFrame,
       counters: refused,
       takeRoom: (bytes) => this.#holder.take(bytes),
     });

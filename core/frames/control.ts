@@ -28,37 +28,11 @@ export type ControlEvent =
   /** A message that a leader sealed but this protocol does not have: answer `refused` with Malformed. */
   | { type: 'malformed'; n: number; problem: string };
 
-/** Numbers of lines that had no effect, by cause. They only grow. */
-export interface ControlCounters {
-  /** Lines without header and body: the rest of a line that another writer left. */
-  torn: number;
-  /** Lines whose position is not later than the newest position seen. */
-  repeated: number;
-  stale: number;
-  forged: number;
-  /** Lines of another session, incarnation or boot. */
-  foreign: number;
-  tooLarge: number;
-  /** Sealed lines that arrived before there was a key. */
-  unkeyed: number;
-  malformed: number;
-}
-
 /**
  * Decoder with one instance per runner process. Never throws on any bytes. Holds one line and the parts of one message:
  * a part of a later message discards the parts of an earlier one.
  */
 export class ControlDecoder {
-  readonly counters: ControlCounters = {
-    torn: 0,
-    repeated: 0,
-    stale: 0,
-    forged: 0,
-    foreign: 0,
-    tooLarge: 0,
-    unkeyed: 0,
-    malformed: 0,
-  };
   readonly #boot: string;
   readonly #maxParts: number;
   readonly #lines = new LineSplitter(MAX_LINE_BYTES, 1);
@@ -118,44 +92,26 @@ export class ControlDecoder {
     // A space separates header and body: the header is JSON without spaces, and a session's UID has no space either.
     const space = text.indexOf(' ');
     const header = lost === 0 && space !== -1 ? parseControlHeader(text.slice(0, space)) : undefined;
-    if (!header) this.counters.torn += 1;
-    else if (header.boot !== this.#boot) this.counters.foreign += 1;
-    else if (header.parts > this.#maxParts) this.counters.tooLarge += 1;
-    else {
-      const body = Buffer.from(text.slice(space + 1), 'base64');
-      // A bind is in clear and unauthenticated: the decoder passes it on and does not change by it.
-      if (header.kind === 'bind') this.#add(this.#clearParts, header, body);
-      else this.#sealed(header, body, line.subarray(0, space));
-    }
+    // Other lines are torn, for another boot of the pod, or part of a message that is too large.
+    if (header?.boot !== this.#boot || header.parts > this.#maxParts) return;
+    const body = Buffer.from(text.slice(space + 1), 'base64');
+    // A bind is in clear and unauthenticated: the decoder passes it on and does not change by it.
+    if (header.kind === 'bind') this.#add(this.#clearParts, header, body);
+    else this.#sealed(header, body, line.subarray(0, space));
   }
 
   #sealed(header: ControlHeader, body: Buffer, associated: Buffer): void {
     const channel = this.#channel;
-    if (!channel) {
-      this.counters.unkeyed += 1;
-      return;
-    }
-    if (!sameAddress(header, channel)) {
-      this.counters.foreign += 1;
-      return;
-    }
-    const plain = open(channel.key, body, associated);
-    if (!plain) {
-      this.counters.forged += 1;
-      return;
-    }
+    const plain = channel && sameAddress(header, channel) ? open(channel.key, body, associated) : undefined;
+    if (!plain) return;
     const { epoch, n, proof = epoch === this.#seen.epoch ? this.#seen.proof : undefined } = header;
     if (epoch < this.#seen.epoch) {
-      this.counters.stale += 1;
       if (header.part === 1) this.#events.push({ type: 'stale', epoch, n });
       return;
     }
     const isSeen = epoch === this.#seen.epoch && n === this.#seen.n;
     const isEarlier = epoch === this.#seen.epoch && n < this.#seen.n;
-    if (isEarlier || (isSeen && this.#seenWhole)) {
-      this.counters.repeated += 1;
-      return;
-    }
+    if (isEarlier || (isSeen && this.#seenWhole)) return;
     this.#seen = { epoch, n, ...(proof !== undefined && { proof }) };
     this.#seenWhole = this.#add(this.#sealedParts, header, plain);
   }
@@ -164,27 +120,13 @@ export class ControlDecoder {
   #add(assembly: Assembly, header: ControlHeader, piece: Buffer): boolean {
     const { epoch, n, kind, part, parts, proof } = header;
     const whole = assembly.add(`${epoch} ${n} ${kind} ${parts}`, part, parts, piece);
-    if (whole === 'Incomplete') return false;
-    if (whole === 'Repeated') {
-      this.counters.repeated += 1;
-      return false;
-    }
-    if (whole === 'TooLarge') {
-      this.counters.tooLarge += 1;
-      return true;
-    }
+    if (whole === 'Incomplete' || whole === 'Repeated') return false;
+    if (whole === 'TooLarge') return true;
     const unpacked = unpackMessage(whole);
     if (unpacked && Object.hasOwn(CONTROLS, kind)) {
-      const control = {
-        epoch,
-        n,
-        ...(proof && { proof }),
-        kind: kind as ControlKind,
-        ...unpacked,
-      } as unknown as Control;
-      this.#events.push({ type: 'control', control });
+      const control = { epoch, n, ...(proof && { proof }), kind: kind as ControlKind, ...unpacked };
+      this.#events.push({ type: 'control', control: control as unknown as Control });
     } else {
-      this.counters.malformed += 1;
       const problem = unpacked ? `there is no message "${kind}"` : `"${kind}" does not begin with a JSON object`;
       this.#events.push({ type: 'malformed', n, problem });
     }

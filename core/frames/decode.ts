@@ -4,6 +4,7 @@ import { LineSplitter } from './lines.ts';
 import { unpackLog } from './log-text.ts';
 import { type Dropped, type Frame, type FrameKind, type Log, MAX_MESSAGE_BYTES, type Ready } from './messages.ts';
 import { open } from './seal.ts';
+import { validateFrame } from './validate.ts';
 import {
   type Address,
   CLOSE,
@@ -44,27 +45,26 @@ export type Room = 'Taken' | 'Wait' | 'TooLarge';
 const MAX_JSON_BYTES: Partial<Record<string, number>> = { result: 16 * 1024 * 1024, log: 8 * 1024 * 1024 };
 const MAX_OTHER_JSON_BYTES = 1024 * 1024;
 
-/** Returns the checked message without unknown fields, or the problem with it. */
-export type Validate = (kind: string, message: Record<string, unknown>) => { message: object } | { problem: string };
-
 /** Numbers of pieces that had no effect, by cause. They only grow. */
-export interface DecoderCounters {
+export type DecoderCounters = ReturnType<typeof noneRefused>;
+
+export const noneRefused = () => ({
   /** Frames without header, body or end. */
-  torn: number;
-  repeated: number;
+  torn: 0,
+  repeated: 0,
   /** Frames that are not sealed with the key of this pod, or that are sealed with another header. */
-  forged: number;
+  forged: 0,
   /** Frames of another session, incarnation or boot. */
-  foreign: number;
-  tooLarge: number;
+  foreign: 0,
+  tooLarge: 0,
   /** Frames that arrived before the keys were known. */
-  unkeyed: number;
+  unkeyed: 0,
   /** Frames that arrived while an earlier frame was missing. */
-  early: number;
-  malformed: number;
+  early: 0,
+  malformed: 0,
   /** Bytes of lines that are not part of a frame. */
-  junkBytes: number;
-}
+  junkBytes: 0,
+});
 
 /**
  * Estimates of what a piece of output costs its reader, microseconds of a CPU (measured on one of 2024), besides each byte of a frame's
@@ -104,20 +104,6 @@ function isHeader(rest: Buffer): boolean {
   );
 }
 
-export function noneRefused(): DecoderCounters {
-  return {
-    torn: 0,
-    repeated: 0,
-    forged: 0,
-    foreign: 0,
-    tooLarge: 0,
-    unkeyed: 0,
-    early: 0,
-    malformed: 0,
-    junkBytes: 0,
-  };
-}
-
 /**
  * Decoder with one instance per pod and boot nonce: its cursor outlives the connections that carry the bytes. Frames
  * are delivered in the order of their numbers, without a gap. A missing frame is reported, and later frames are dropped
@@ -125,7 +111,6 @@ export function noneRefused(): DecoderCounters {
  */
 export class FrameDecoder {
   readonly counters: DecoderCounters;
-  readonly #validate: Validate;
   readonly #maxParts: number;
   readonly #takeRoom: (bytes: number) => Room;
   readonly #lines = new LineSplitter(MAX_LINE_BYTES, MAX_HEADER_BYTES);
@@ -143,15 +128,15 @@ export class FrameDecoder {
    * `counters` may be shared with other decoders; default: own counters. `takeRoom` is asked before the parts of a message are
    * gathered, with the most bytes that it can have; default: there is always room.
    */
-  constructor(options: {
-    validate: Validate;
-    maxMessageBytes?: number;
-    counters?: DecoderCounters | undefined;
-    takeRoom?: (bytes: number) => Room;
-  }) {
+  constructor(
+    options: {
+      maxMessageBytes?: number;
+      counters?: DecoderCounters | undefined;
+      takeRoom?: (bytes: number) => Room;
+    } = {},
+  ) {
     const maxBytes = options.maxMessageBytes ?? MAX_MESSAGE_BYTES;
     this.counters = options.counters ?? noneRefused();
-    this.#validate = options.validate;
     this.#takeRoom = options.takeRoom ?? (() => 'Taken');
     this.#maxParts = Math.ceil(maxBytes / PART_BYTES);
     this.#assembly = new Assembly(maxBytes);
@@ -351,9 +336,9 @@ export class FrameDecoder {
     return log ? { message: log, binary } : { problem: 'its binary part is no compressed text' };
   }
 
-  #check(kind: string, message: Record<string, unknown> | undefined): ReturnType<Validate> {
+  #check(kind: string, message: Record<string, unknown> | undefined): ReturnType<typeof validateFrame> {
     return message
-      ? this.#validate(kind, message)
+      ? validateFrame(kind, message)
       : { problem: 'it does not begin with a JSON object, or that is too long' };
   }
 

@@ -22,7 +22,6 @@ import type {
 } from '../../core/frames/messages.ts';
 import { PROTOCOL_VERSION } from '../../core/frames/messages.ts';
 import { frameKeys, openState, sealState, stateKey } from '../../core/frames/seal.ts';
-import { validateFrame } from '../../core/frames/validate.ts';
 import { type EventLine, parseEventLine } from '../../core/pod-log/agent-events.ts';
 import { systemRandom } from '../../core/system.ts';
 import { eventually } from './eventually.ts';
@@ -61,7 +60,7 @@ export class RunnerHarness {
   readonly master: Buffer;
   readonly podUID = randomUUID();
   readonly events: FrameEvent[] = [];
-  readonly decoder = new FrameDecoder({ validate: validateFrame });
+  readonly decoder = new FrameDecoder();
   readonly readies: Ready[] = [];
   stdout = '';
   /** The first 10 MB of stderr. */

@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { FrameDecoder } from '../../../core/frames/decode.ts';
 import type { AgentSpec } from '../../../core/frames/messages.ts';
-import { validateFrame } from '../../../core/frames/validate.ts';
 import { eventually } from '../../support/eventually.ts';
 import { RunnerHarness } from '../../support/runner-harness.ts';
 
@@ -175,7 +174,7 @@ describe('frames that an agent prints', () => {
     await runner.runTurn('echo own');
     const own = runner.stdout;
     const key = Buffer.from(runner.message().keys.up, 'base64');
-    const decoder = new FrameDecoder({ validate: validateFrame });
+    const decoder = new FrameDecoder();
     decoder.setChannel({ session: runner.session.uid, incarnation: 1, boot, key });
     const log = [
       forge(runner.session.uid, boot, 'result', 1),

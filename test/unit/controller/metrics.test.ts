@@ -7,7 +7,6 @@ import { Tally } from '../../../controller/capacity/tally.ts';
 import type { Inventory } from '../../../controller/meter.ts';
 import { ControllerMetrics } from '../../../controller/metrics.ts';
 import { FrameDecoder } from '../../../core/frames/decode.ts';
-import { validateFrame } from '../../../core/frames/validate.ts';
 import { ApiError, TransportError } from '../../../core/kube/errors.ts';
 import type { StoredTurn } from '../../../core/resources/kinds.ts';
 import type { TurnStatus } from '../../../core/resources/turn.ts';
@@ -66,9 +65,9 @@ test('a reconcile that failed is counted by the status of the API server', async
 test('decoders that share their counters are told of together, also after they are gone', async () => {
   const metrics = new ControllerMetrics();
   for (const text of ['junk\n', '<<<BERTH_START {}>>>\n']) {
-    new FrameDecoder({ validate: validateFrame, counters: metrics.refused }).push(Buffer.from(text));
+    new FrameDecoder({ counters: metrics.refused }).push(Buffer.from(text));
   }
-  new FrameDecoder({ validate: validateFrame }).push(Buffer.from('not mine\n'));
+  new FrameDecoder().push(Buffer.from('not mine\n'));
   assert.equal((await read(metrics, 'berth_frames_refused_total'))['{reason="torn"}'], 1);
   assert.deepEqual(await read(metrics, 'berth_frames_junk_bytes_total'), { '': 5 });
   // Read twice is not counted twice.

@@ -112,7 +112,6 @@ describe('control lines, decoded', () => {
     const target = new ControlDecoder({ boot });
     assert.deepEqual(story(collect(target, '\n')), ['empty']);
     assert.deepEqual(story(collect(target, line({ epoch: 5, n: 2 }).slice(0, 90), ASK_READY)), ['empty']);
-    assert.equal(target.counters.torn, 1);
   });
 
   test('a bind in clear is told whole however many parts it has, and again when it is repeated', () => {
@@ -123,10 +122,9 @@ describe('control lines, decoded', () => {
     assert.deepEqual(controls(events)[0]?.message, large);
   });
 
-  test('a bind for another boot of the pod is counted as foreign', () => {
+  test('a bind for another boot of the pod has no effect', () => {
     const target = new ControlDecoder({ boot });
     assert.deepEqual(collect(target, [...bindText('c'.repeat(32), { epoch: 5, n: 1 }, bind)].join('')), []);
-    assert.equal(target.counters.foreign, 1);
   });
 
   test('a bind after the first changes neither the epoch nor what is being received', () => {
@@ -141,7 +139,6 @@ describe('control lines, decoded', () => {
   test('sealed lines before the bind have no effect', () => {
     const target = new ControlDecoder({ boot });
     assert.deepEqual(collect(target, line({ epoch: 5, n: 1 })), []);
-    assert.equal(target.counters.unkeyed, 1);
   });
 
   test('an acceptance of the bind holds for the line that follows it in the same piece', () => {
@@ -163,7 +160,6 @@ describe('control lines, decoded', () => {
     const target = bound();
     const told = story(collect(target, line({ epoch: 6, n: 1 }), ...restore({ epoch: 5, n: 9 }, 30_000)));
     assert.deepEqual(told, ['ping 6/1', 'stale 5/9']);
-    assert.equal(target.counters.stale, 4);
   });
 
   test('a higher epoch starts its own count of n', () => {
@@ -194,7 +190,6 @@ describe('control lines, decoded', () => {
     const target = bound();
     const told = story(collect(target, line({ epoch: 5, n: 4 }), line({ epoch: 5, n: 4 }), line({ epoch: 5, n: 3 })));
     assert.deepEqual(told, ['ping 5/4']);
-    assert.equal(target.counters.repeated, 2);
   });
 
   test('the first part of a new leader’s message already deposes the old one', () => {
@@ -218,20 +213,18 @@ describe('control lines, decoded', () => {
     assert.deepEqual(told, ['restore 5/3']);
   });
 
-  test('a line that is sealed with another key, or under a changed header, is counted as forged and nothing else', () => {
+  test('a line that is sealed with another key, or under a changed header, has no effect', () => {
     const target = bound();
     const other = line({ epoch: 5, n: 2 }, { ...down, key: keys.up });
     assert.deepEqual(collect(target, other, line({ epoch: 5, n: 2 }).replace('"n":2', '"n":3')), []);
-    assert.equal(target.counters.forged, 2);
   });
 
-  test('a line for another session or incarnation is counted as foreign', () => {
+  test('a line for another session or incarnation has no effect', () => {
     const target = bound();
     const lines = [{ session: 'other' }, { incarnation: 2 }].map((other) =>
       line({ epoch: 5, n: 2 }, { ...down, ...other }),
     );
     assert.deepEqual(collect(target, ...lines), []);
-    assert.equal(target.counters.foreign, 2);
   });
 
   test('a sealed message that this version does not know is told as malformed', () => {
@@ -239,9 +232,8 @@ describe('control lines, decoded', () => {
     assert.deepEqual(collect(bound(), text), [{ type: 'malformed', n: 2, problem: 'there is no message "dance"' }]);
   });
 
-  test('a message above the limit is counted as too large and never gathered', () => {
+  test('a message above the limit is never gathered', () => {
     const target = bound(20_000);
     assert.deepEqual(collect(target, ...restore({ epoch: 5, n: 2 }, 100_000)), []);
-    assert.equal(target.counters.tooLarge, 11);
   });
 });

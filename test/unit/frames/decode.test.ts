@@ -8,7 +8,6 @@ import { FrameDecoder, type FrameEvent } from '../../../core/frames/decode.ts';
 import { frameText, readyText } from '../../../core/frames/encode.ts';
 import { packLog } from '../../../core/frames/log-text.ts';
 import type { Ready } from '../../../core/frames/messages.ts';
-import { validateFrame } from '../../../core/frames/validate.ts';
 import { packMessage } from '../../../core/frames/wire.ts';
 import { systemRandom } from '../../../core/system.ts';
 import {
@@ -29,7 +28,7 @@ import {
 } from './support.ts';
 
 function decoder(maxMessageBytes?: number): FrameDecoder {
-  const made = new FrameDecoder({ validate: validateFrame, ...(maxMessageBytes && { maxMessageBytes }) });
+  const made = new FrameDecoder({ ...(maxMessageBytes && { maxMessageBytes }) });
   made.setChannel({ ...address, key: keys.up });
   return made;
 }
@@ -172,7 +171,7 @@ describe('frames, decoded', () => {
   });
 
   test('a clear ready is told before the keys are known, and a sealed frame is not', () => {
-    const target = new FrameDecoder({ validate: validateFrame });
+    const target = new FrameDecoder();
     const sealed = [...frameText(up, 1, 'pong', packMessage(pong))].join('');
     assert.deepEqual(target.push(Buffer.from(sealed + readyText(ready))), [{ type: 'ready', ready }]);
     assert.equal(target.counters.unkeyed, 1);

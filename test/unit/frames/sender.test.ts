@@ -6,7 +6,6 @@ import { FrameDecoder, type FrameEvent } from '../../../core/frames/decode.ts';
 
 import { ReleasedRanges } from '../../../core/frames/released.ts';
 import { FrameSender } from '../../../core/frames/sender.ts';
-import { validateFrame } from '../../../core/frames/validate.ts';
 import { FrameError } from '../../../core/frames/wire.ts';
 import { address, collecting, expected, fault, keys, plain, send, sent, spoil, up } from './support.ts';
 
@@ -20,7 +19,7 @@ const logOf = (length: number) => ({
 });
 
 function decoder(): FrameDecoder {
-  const made = new FrameDecoder({ validate: validateFrame });
+  const made = new FrameDecoder();
   made.setChannel({ ...address, key: keys.up });
   return made;
 }

@@ -5,7 +5,6 @@ import { test } from 'vitest';
 import { FrameDecoder } from '../../../../core/frames/decode.ts';
 import { unpackLog } from '../../../../core/frames/log-text.ts';
 import { FrameSender } from '../../../../core/frames/sender.ts';
-import { validateFrame } from '../../../../core/frames/validate.ts';
 import { systemRandom as random } from '../../../../core/system.ts';
 import { hiddenBy } from '../../../../core/text/hidden.ts';
 import type { Driver } from '../../../../runner/drivers/driver.ts';
@@ -106,7 +105,7 @@ const TOLD =
 /** A session with one family, whose deeds are written down with those of the runner. */
 async function sessionOf(driver: Driver['run'], unstopped = ALL_STOPPED) {
   const done: string[] = [];
-  const decoder = new FrameDecoder({ validate: validateFrame });
+  const decoder = new FrameDecoder();
   const channel = { session: 'session-1', incarnation: 1, boot: '0'.repeat(32), key: randomBytes(32) };
   decoder.setChannel(channel);
   const logs: string[] = [];

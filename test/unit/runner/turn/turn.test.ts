@@ -7,7 +7,6 @@ import { FrameDecoder, type FrameEvent } from '../../../../core/frames/decode.ts
 import type { Bind, Frame, RefusalCode, StartTurn } from '../../../../core/frames/messages.ts';
 import { sealState } from '../../../../core/frames/seal.ts';
 import { FrameSender } from '../../../../core/frames/sender.ts';
-import { validateFrame } from '../../../../core/frames/validate.ts';
 import { systemRandom as random } from '../../../../core/system.ts';
 import { hiddenBy } from '../../../../core/text/hidden.ts';
 import { answerFor } from '../../../../runner/agent-socket/answer.ts';
@@ -49,7 +48,7 @@ function message(turn: string): StartTurn {
 
 /** Turn result as the controller reads it. */
 async function read(completion: Completion): Promise<FrameEvent[]> {
-  const decoder = new FrameDecoder({ validate: validateFrame });
+  const decoder = new FrameDecoder();
   const events: FrameEvent[] = [];
   const around = surroundings({ run: async () => completion, stop: async () => {} }, (text) => {
     events.push(...decoder.push(Buffer.from(text)));
@@ -264,7 +263,7 @@ test('a request for a turn that has ended is nothing of the turn that runs', asy
 
 /** Session whose frames are read and whose state directory has the given digest. */
 function readSession(run: TurnSurroundings['driver']['run']) {
-  const decoder = new FrameDecoder({ validate: validateFrame });
+  const decoder = new FrameDecoder();
   const frames: Frame[] = [];
   const around = surroundings({ run, stop: async () => {} }, (text) => {
     for (const event of decoder.push(Buffer.from(text))) if (event.type === 'frame') frames.push(event.frame);

@@ -1,6 +1,5 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
 import { noneRefused } from '../core/frames/decode.ts';
-import type { KubeClientOptions } from '../core/kube/client.ts';
 import { ApiError, TransportError } from '../core/kube/errors.ts';
 import { measureRequests } from '../core/program/metrics.ts';
 import type { StoredTurn } from '../core/resources/kinds.ts';
@@ -37,64 +36,55 @@ export class ControllerMetrics implements Meter {
   readonly refused = noneRefused();
   readonly pods = nothingKept();
   /** Callback for the `KubeClient`. */
-  readonly onRequest: NonNullable<KubeClientOptions['onRequest']>;
+  readonly onRequest = measureRequests(this.registry);
   /** The controller; set once it exists. */
   measured: Measured | undefined;
-  readonly #turns: Counter<'class' | 'phase' | 'code'>;
-  readonly #durations: Histogram<'class' | 'phase'>;
-  readonly #queueing: Histogram<'class'>;
-  readonly #reconciles: Counter<'result'>;
-  readonly #reconcileSeconds: Histogram;
-  readonly #reconcileErrors: Counter<'code'>;
-  readonly #claims: Histogram;
+  readonly #turns = new Counter({
+    name: 'berth_turns_total',
+    help: 'Turns that have ended, each counted once: when its end is committed, by the leader that committed it. code is that of status.error, empty where the turn succeeded. A commit whose answer was lost is not counted.',
+    labelNames: ['class', 'phase', 'code'],
+    registers: [this.registry],
+  });
+  readonly #durations = new Histogram({
+    name: 'berth_turn_duration_seconds',
+    help: 'From the start of the agent to the end of the turn, waiting for decisions included. Of turns in berth_turns_total with a status.startedAt.',
+    labelNames: ['class', 'phase'],
+    buckets: TURN_SECONDS,
+    registers: [this.registry],
+  });
+  readonly #queueing = new Histogram({
+    name: 'berth_turn_queue_seconds',
+    help: 'From the creation of a turn, which Kubernetes tells in whole seconds, to the start of its agent. Of the same turns.',
+    labelNames: ['class'],
+    buckets: TURN_SECONDS,
+    registers: [this.registry],
+  });
+  readonly #reconciles = new Counter({
+    name: 'berth_reconcile_total',
+    help: 'Reconciles of sessions by result: success, requeue_after (reconciled again later), error, stopped.',
+    labelNames: ['result'],
+    registers: [this.registry],
+  });
+  readonly #reconcileSeconds = new Histogram({
+    name: 'berth_reconcile_duration_seconds',
+    help: 'How long a look at a session took, with everything that was done for it.',
+    buckets: [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
+    registers: [this.registry],
+  });
+  readonly #reconcileErrors = new Counter({
+    name: 'berth_reconcile_errors_total',
+    help: 'Failed reconciles of sessions by the HTTP status of the Kubernetes API, or "TransportError", "ProgrammingError" or "Other". Each is tried again; a ProgrammingError that comes again and again ends its turn as InternalError.',
+    labelNames: ['code'],
+    registers: [this.registry],
+  });
+  readonly #claims = new Histogram({
+    name: 'berth_pool_claim_seconds',
+    help: 'From the decision to start a session with a ready pod of a pool to the write that makes the pod its own.',
+    buckets: [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5],
+    registers: [this.registry],
+  });
 
   constructor() {
-    const registers = [this.registry];
-    this.onRequest = measureRequests(this.registry);
-    this.#turns = new Counter({
-      name: 'berth_turns_total',
-      help: 'Turns that have ended, each counted once: when its end is committed, by the leader that committed it. code is that of status.error, empty where the turn succeeded. A commit whose answer was lost is not counted.',
-      labelNames: ['class', 'phase', 'code'],
-      registers,
-    });
-    this.#durations = new Histogram({
-      name: 'berth_turn_duration_seconds',
-      help: 'From the start of the agent to the end of the turn, waiting for decisions included. Of turns in berth_turns_total with a status.startedAt.',
-      labelNames: ['class', 'phase'],
-      buckets: TURN_SECONDS,
-      registers,
-    });
-    this.#queueing = new Histogram({
-      name: 'berth_turn_queue_seconds',
-      help: 'From the creation of a turn, which Kubernetes tells in whole seconds, to the start of its agent. Of the same turns.',
-      labelNames: ['class'],
-      buckets: TURN_SECONDS,
-      registers,
-    });
-    this.#reconciles = new Counter({
-      name: 'berth_reconcile_total',
-      help: 'Reconciles of sessions by result: success, requeue_after (reconciled again later), error, stopped.',
-      labelNames: ['result'],
-      registers,
-    });
-    this.#reconcileSeconds = new Histogram({
-      name: 'berth_reconcile_duration_seconds',
-      help: 'How long a look at a session took, with everything that was done for it.',
-      buckets: [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
-      registers,
-    });
-    this.#reconcileErrors = new Counter({
-      name: 'berth_reconcile_errors_total',
-      help: 'Failed reconciles of sessions by the HTTP status of the Kubernetes API, or "TransportError", "ProgrammingError" or "Other". Each is tried again; a ProgrammingError that comes again and again ends its turn as InternalError.',
-      labelNames: ['code'],
-      registers,
-    });
-    this.#claims = new Histogram({
-      name: 'berth_pool_claim_seconds',
-      help: 'From the decision to start a session with a ready pod of a pool to the write that makes the pod its own.',
-      buckets: [0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5],
-      registers,
-    });
     this.#measureFrames();
     this.#measureInventory();
     this.#measurePools();
@@ -123,6 +113,16 @@ export class ControllerMetrics implements Meter {
   /** The counters are kept by the links and only read here. */
   #measureFrames(): void {
     const { refused, pods, registry } = this;
+    const counter = (name: string, help: string, read: () => number) =>
+      new Counter({
+        name,
+        help,
+        registers: [registry],
+        collect() {
+          this.reset();
+          this.inc(read());
+        },
+      });
     new Counter({
       name: 'berth_frames_refused_total',
       help: 'Pieces of frames on the stdout of session pods that had no effect. repeated, early, unkeyed and torn occur when a connection begins or breaks. foreign, malformed and tooLarge do not occur by accident. forged occurs by accident only after a change of the master key, for pods that were bound before.',
@@ -134,42 +134,26 @@ export class ControllerMetrics implements Meter {
         for (const [reason, count] of Object.entries(reasons)) this.inc({ reason }, count);
       },
     });
-    new Counter({
-      name: 'berth_frames_junk_bytes_total',
-      help: 'Bytes on the stdout of session pods that are no part of a frame.',
-      registers: [registry],
-      collect() {
-        this.reset();
-        this.inc(refused.junkBytes);
-      },
-    });
-    new Counter({
-      name: 'berth_ended_logs_cut_total',
-      help: 'Logs of ended containers whose beginning was not read, because they are full of text that looks like frames.',
-      registers: [registry],
-      collect() {
-        this.reset();
-        this.inc(pods.logsCut);
-      },
-    });
-    new Counter({
-      name: 'berth_pod_messages_delayed_total',
-      help: 'Messages of session pods that waited for room in the memory for what is not stored yet.',
-      registers: [registry],
-      collect() {
-        this.reset();
-        this.inc(pods.waitedForMemory);
-      },
-    });
-    new Counter({
-      name: 'berth_pod_pauses_total',
-      help: 'Pauses in the reading of session pods that print more on their stdout than runners do.',
-      registers: [registry],
-      collect() {
-        this.reset();
-        this.inc(pods.pauses);
-      },
-    });
+    counter(
+      'berth_frames_junk_bytes_total',
+      'Bytes on the stdout of session pods that are no part of a frame.',
+      () => refused.junkBytes,
+    );
+    counter(
+      'berth_ended_logs_cut_total',
+      'Logs of ended containers whose beginning was not read, because they are full of text that looks like frames.',
+      () => pods.logsCut,
+    );
+    counter(
+      'berth_pod_messages_delayed_total',
+      'Messages of session pods that waited for room in the memory for what is not stored yet.',
+      () => pods.waitedForMemory,
+    );
+    counter(
+      'berth_pod_pauses_total',
+      'Pauses in the reading of session pods that print more on their stdout than runners do.',
+      () => pods.pauses,
+    );
   }
 
   #measureInventory(): void {

@@ -4,15 +4,13 @@ import type { Attachment } from './attachment.ts';
 
 export interface HeartbeatOptions {
   clock: Clock;
-  attachment: Pick<Attachment, 'silentSince' | 'failingMs' | 'failingSince' | 'expectAnswer' | 'answered'>;
+  attachment: Pick<Attachment, 'silentSince' | 'failingMs' | 'failingSince' | 'expectAnswer' | 'answered' | 'rest'>;
   /** Last answer of any runner: `at` in monotonic milliseconds, shared by all links. */
   answers: { at: number };
   /** Sends a ping; returns the number of its control line. */
   sendPing(): number;
   /** Time at which the attach may be closed, monotonic milliseconds; Infinity while something is expected of the runner. */
   restAt(): number;
-  /** Closes the attach until something is to be sent. */
-  rest(): void;
   /** Called with each sign of life, before the silence that it ends is reported as over. */
   onHeard(): void;
   /** Called when the silence may have changed. */
@@ -116,7 +114,7 @@ export class Heartbeat {
     this.#cancelPing = clock.setTimer(Math.max(0, at - clock.monotonic()), () => {
       if (clock.monotonic() >= this.#options.restAt()) {
         // The first frame of the next attach plans the next ping.
-        this.#options.rest();
+        this.#options.attachment.rest();
         return;
       }
       // Frames that come before the answer must not trigger another ping.

@@ -74,7 +74,6 @@ export class Link {
         after.isAtRest(shown.view) && !this.#receiver.isWaiting
           ? this.#lines.sentAt + options.lingerMs
           : Number.POSITIVE_INFINITY,
-      rest: () => this.#attachment.rest(),
       onHeard: () => silences.heard(this.#attachment.node, this),
       onSilence: (silence) => {
         silences.update(this.#attachment.node, this, silence.silentSince !== undefined);

@@ -1,40 +1,28 @@
-import type { DecoderCounters } from '../../core/frames/decode.ts';
 import type { StoredPod } from '../../core/kube/builtin.ts';
-import type { KubeApi } from '../../core/kube/types.ts';
 import { LABEL_INCARNATION, LABEL_SESSION_UID } from '../../core/resources/names.ts';
-import type { Clock, Logger, Random } from '../../core/runtime.ts';
 import type { Watches } from '../caches/watches.ts';
 import { startedContainer } from '../observed/pod-status.ts';
 import { isFromPool, sessionNameOf } from '../observed/session-pods.ts';
 import { Allowances } from './allowance.ts';
 import { AttachLimit } from './attach-limit.ts';
 import { HeldBytes } from './held-bytes.ts';
-import type { MasterKeys } from './keys.ts';
 import { Link } from './link.ts';
 import { LogReader } from './log-reader.ts';
-import type { PodCounters } from './pod-counters.ts';
+import type { LinkOptions } from './options.ts';
 import { Silences } from './silences.ts';
 
-export interface LinksOptions {
-  api: Pick<KubeApi, 'attach'>;
-  clock: Clock;
-  random: Random;
-  log: Logger;
-  keys: MasterKeys;
-  epoch(): number;
+export interface LinksOptions
+  extends Pick<
+    LinkOptions,
+    'api' | 'clock' | 'random' | 'log' | 'keys' | 'epoch' | 'onLaterEpoch' | 'lingerMs' | 'refused' | 'counters'
+  > {
   onChange(owner: LinkOwner): void;
   /** Called when a pod prints more on its stdout than is read, once for each episode. */
   onThrottled?(owner: LinkOwner, pod: string): void;
-  onLaterEpoch(epoch: number): void;
-  lingerMs: number;
   /** Attaches to the pods of one node that may be opened at once. */
   attachesPerNode: number;
   /** Reports whether somebody waits for what the session's pod does next. */
   isWaitedFor(session: LinkOwner): boolean;
-  /** Counters of refused frames, over all pods. */
-  refused?: DecoderCounters | undefined;
-  /** Counters of what pods were kept from, over all pods. */
-  counters?: PodCounters | undefined;
 }
 
 /** The session that a link's pod belongs to; of a pool's pod, whose `uid` is empty, the key of the pool. */

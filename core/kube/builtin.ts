@@ -17,7 +17,6 @@ export interface PodSpec {
   automountServiceAccountToken?: boolean;
   enableServiceLinks?: boolean;
   terminationGracePeriodSeconds?: number;
-  activeDeadlineSeconds?: number;
   nodeName?: string;
   /** Gates that keep the scheduler from placing the pod; after creation they can only be removed. */
   schedulingGates?: { name: string }[];
@@ -74,8 +73,6 @@ interface PodStatus {
   phase?: 'Pending' | 'Running' | 'Succeeded' | 'Failed' | 'Unknown';
   reason?: string;
   message?: string;
-  podIP?: string;
-  startTime?: string;
   conditions?: Condition[];
   containerStatuses?: ContainerStatus[];
   initContainerStatuses?: ContainerStatus[];
@@ -85,7 +82,6 @@ export interface ContainerStatus {
   name: string;
   ready: boolean;
   restartCount: number;
-  image?: string;
   containerID?: string;
   state?: ContainerState;
   lastState?: ContainerState;
@@ -96,7 +92,6 @@ export interface ContainerState {
   running?: { startedAt?: string };
   terminated?: {
     exitCode: number;
-    signal?: number;
     reason?: string;
     message?: string;
     startedAt?: string;
@@ -110,7 +105,6 @@ export interface Condition {
   reason?: string;
   message?: string;
   lastTransitionTime?: string;
-  observedGeneration?: number;
 }
 
 export interface PersistentVolumeClaim extends NamespacedObject {
@@ -148,11 +142,8 @@ export interface NetworkPolicy extends NamespacedObject {
 
 export interface Secret extends NamespacedObject {
   type?: string;
-  immutable?: boolean;
   /** Values in base64. */
   data?: Record<string, string>;
-  /** Plain values; write-only. */
-  stringData?: Record<string, string>;
 }
 
 export interface ConfigMap extends NamespacedObject {
@@ -161,9 +152,7 @@ export interface ConfigMap extends NamespacedObject {
   binaryData?: Record<string, string>;
 }
 
-export interface Namespace extends KubeObject {
-  status?: { phase?: 'Active' | 'Terminating' };
-}
+export type Namespace = KubeObject;
 
 export interface Node extends KubeObject {
   spec?: { unschedulable?: boolean };
@@ -193,7 +182,6 @@ export interface ObjectReference {
   name?: string;
   uid?: string;
   resourceVersion?: string;
-  fieldPath?: string;
 }
 
 export interface Event extends NamespacedObject {
@@ -236,7 +224,6 @@ export interface SubjectAccessReview extends KubeObject {
       subresource?: string;
       name?: string;
     };
-    nonResourceAttributes?: { path: string; verb: string };
   };
   status?: { allowed: boolean; denied?: boolean; reason?: string; evaluationError?: string };
 }

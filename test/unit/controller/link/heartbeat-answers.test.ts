@@ -15,10 +15,10 @@ test('a ping for figures that is lost is sent again in its time, whatever frames
       failingSince: undefined,
       expectAnswer: () => {},
       answered: () => {},
+      rest: () => {},
     },
     sendPing: () => sentAt.push(clock.monotonic()),
     restAt: () => Number.POSITIVE_INFINITY,
-    rest: () => {},
     onHeard: () => {},
     onSilence: () => {},
   });

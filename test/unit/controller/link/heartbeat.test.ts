@@ -21,6 +21,7 @@ function setUp() {
       this.failingMs = 0;
       this.failingSince = undefined;
     },
+    rest() {},
   };
   const heartbeat = new Heartbeat({
     clock,
@@ -28,7 +29,6 @@ function setUp() {
     answers,
     sendPing: () => pings.push(clock.monotonic()),
     restAt: () => Number.POSITIVE_INFINITY,
-    rest: () => {},
     onHeard: () => {},
     onSilence: (silence) => silences.push(silence),
   });

@@ -58,7 +58,7 @@ export const apiConfig = z
     BERTH_API_CALLER_RATE: count(100),
     /** Requests that one caller may send at once after a pause. */
     BERTH_API_CALLER_BURST: count(100),
-    /** Time after which a client that takes nothing of its answer is disconnected. */
+    /** Time after which a client that takes nothing of its answer, or sends nothing of its body, is disconnected. */
     BERTH_API_STALL_TIMEOUT: duration()
       .default('30s')
       .transform(parseDuration)

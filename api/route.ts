@@ -26,6 +26,8 @@ export interface Call<P = unknown, Q = unknown, B = unknown> {
   params: P;
   query: Q;
   body: B;
+  /** The body of a route with `takesBytes`, read as fast as the handler reads. Fails where the client leaves too early. */
+  bytes: AsyncIterable<Buffer>;
   /** The client's Idempotency-Key, if the route takes one and the client sent one. */
   key: string | undefined;
   /** The client's Last-Event-ID. */
@@ -42,8 +44,13 @@ export interface Answer {
   status: number;
   /** Body, sent as JSON; a string is sent as plain text, a Buffer as it is. */
   body?: unknown;
-  /** Body that is sent in pieces, as fast as the client reads. Ends when the request's signal aborts. */
+  /** Text that goes on, sent in pieces as fast as the client reads. Ends when the request's signal aborts. */
   stream?: AsyncIterable<string>;
+  /**
+   * Bytes, sent as fast as the client reads. The connection is cut where they fail, where the request's signal aborts, and
+   * where they are more or fewer than a header content-length says: a client never takes a part for the whole.
+   */
+  content?: AsyncIterable<Buffer>;
   headers?: Record<string, string>;
 }
 
@@ -51,7 +58,7 @@ export interface Answer {
 export type EventStream = 'SessionEvents' | 'NamespaceEvents';
 
 export interface RouteInfo {
-  method: 'GET' | 'POST' | 'DELETE';
+  method: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'DELETE';
   /** Path with parameters as `{name}`. */
   path: string;
   operationId: string;
@@ -62,6 +69,8 @@ export interface RouteInfo {
   params: z.ZodObject;
   query: z.ZodObject;
   body?: z.ZodType;
+  /** True if the body is bytes of any type and length; the handler reads them. */
+  takesBytes?: true;
   /** True if the route takes an Idempotency-Key. */
   creates?: true;
   /** Headers that the route reads, for the document. */

@@ -7,7 +7,7 @@ import type { KubeClient } from '../core/kube/client.ts';
 import type { Clock, Logger, Random } from '../core/runtime.ts';
 import { COMMON_HEADERS, send, sendProblem } from './answers/answer.ts';
 import { Access, type Caller } from './auth/access.ts';
-import { renewConsent, untilAborted } from './auth/renewed.ts';
+import { failingWhenAborted, renewConsent, untilAborted } from './auth/renewed.ts';
 import type { ApiConfig } from './config.ts';
 import { checkHead, httpServer, ParserErrors } from './http/http-server.ts';
 import { Pages } from './http/pages.ts';
@@ -20,9 +20,9 @@ import { idempotencyKey } from './openapi/schemas.ts';
 import { invalid, toProblem } from './problems/errors.ts';
 import { Problem } from './problems/problems.ts';
 import { Readiness } from './readiness.ts';
-import { acceptJson, checkEncoding } from './requests/body.ts';
+import { acceptBytes, acceptJson, checkEncoding } from './requests/body.ts';
 import type { Route, Services } from './route.ts';
-import { routes } from './routes/index.ts';
+import { routes as allRoutes } from './routes/index.ts';
 import { SharedLogs } from './streams/shared-logs.ts';
 import { Waits } from './streams/waits.ts';
 import { WatchedNamespaces } from './streams/watched-namespaces.ts';
@@ -37,6 +37,8 @@ export interface ServerOptions {
   metrics?: ApiMetrics;
   /** Certificate and key; the server speaks HTTP without. */
   pair?: Pair;
+  /** Default: those of the OpenAPI document. */
+  routes?: readonly Route[];
 }
 
 const BODY_LIMIT = 1024 * 1024;
@@ -56,7 +58,7 @@ const PROBES = ['/healthz', '/readyz'];
  * connections.
  */
 export function buildServer(options: ServerOptions): FastifyInstance<Server> {
-  const { api, config, clock, random, log, pair, metrics = new ApiMetrics() } = options;
+  const { api, config, clock, random, log, pair, metrics = new ApiMetrics(), routes = allRoutes } = options;
   const limits = new Limits({ clock, config, metrics });
   const access = new Access({ api, clock, audiences: config.BERTH_AUDIENCES, limits });
   const watched = new WatchedNamespaces({ api, clock, random, log });
@@ -83,7 +85,11 @@ export function buildServer(options: ServerOptions): FastifyInstance<Server> {
   const begin = (request: FastifyRequest, reply: FastifyReply) => {
     reply.headers({ 'x-request-id': request.id, ...COMMON_HEADERS });
     parserErrors.begin(reply);
-    stalled.watch(reply.raw);
+    stalled.watch(reply.raw, () => {
+      if (reply.sent) return void request.raw.socket.destroy();
+      const text = `No byte of the body came for ${config.BERTH_API_STALL_TIMEOUT / 1000} s. Send it faster.`;
+      sendProblem(reply, new Problem('RequestTimeout', text));
+    });
     // A client that leaves closes the answer too, which is how a request that follows something ends.
     onceClosed(reply, () => {
       stalled.forget(reply.raw);
@@ -177,9 +183,10 @@ export function buildServer(options: ServerOptions): FastifyInstance<Server> {
     onRequest: async (request, reply) => access.authorizePath(await admit(request, reply), '/metrics'),
     handler: async (_, reply) => reply.type(metrics.registry.contentType).send(await metrics.registry.metrics()),
   });
-  for (const route of routes) {
-    app.route({
+  const add = (scope: FastifyInstance<Server>, route: Route) => {
+    scope.route({
       method: route.method,
+      exposeHeadRoute: !routes.some(({ method, path }) => method === 'HEAD' && path === route.path),
       url: route.path.replaceAll(/\{(\w+)\}/g, ':$1'),
       // Rights are checked before the body is read, so that a caller without rights cannot send one.
       onRequest: async (request, reply) => {
@@ -200,12 +207,13 @@ export function buildServer(options: ServerOptions): FastifyInstance<Server> {
           underWay.delete(ended);
           ended.abort(new Error('the client has gone'));
         });
-        if (!route.body) refuseBody(request.body);
+        if (!route.body && !route.takesBytes) refuseBody(request.body);
         const call = {
           caller,
           params: checked('InvalidParameter', route.params, request.params),
           query: checked('InvalidParameter', route.query, request.query),
           body: route.body && checked('Invalid', route.body, request.body),
+          bytes: failingWhenAborted<Buffer>(request.raw, ended.signal),
           key: route.creates && keyOf(request),
           lastEventId: request.headers['last-event-id']?.toString(),
           headers: request.headers,
@@ -214,18 +222,32 @@ export function buildServer(options: ServerOptions): FastifyInstance<Server> {
         };
         const hold = route.holds?.(call);
         if (hold) onceClosed(reply, limits.hold(hold, caller.username));
-        const answer = await route.handle(call, services);
-        if (!answer.stream) return send(reply, answer);
         const ask = async () => {
           const present = await access.authenticate(request.headers.authorization);
           await authorize(present, route, call.params as Record<string, string>);
         };
-        const refuse = () => ended.abort(new Error('the caller may not have the stream any more'));
-        onceClosed(reply, renewConsent(clock, ask, refuse));
-        return send(reply, { ...answer, stream: untilAborted(answer.stream, ended.signal) });
+        const refuse = () => ended.abort(new Problem('Forbidden', 'The right to this was withdrawn.'));
+        const renew = () => onceClosed(reply, renewConsent(clock, ask, refuse));
+        if (route.takesBytes) renew();
+        const answer = await route.handle(call, services);
+        const { stream, content } = answer;
+        if (!stream && !content) return send(reply, answer);
+        if (!route.takesBytes) renew();
+        return send(reply, {
+          ...answer,
+          ...defined({
+            stream: stream && untilAborted(stream, ended.signal),
+            content: content && failingWhenAborted(content, ended.signal),
+          }),
+        });
       },
     });
-  }
+  };
+  for (const route of routes) if (!route.takesBytes) add(app, route);
+  void app.register(async (scope: FastifyInstance<Server>) => {
+    acceptBytes(scope);
+    for (const route of routes) if (route.takesBytes) add(scope, route);
+  });
   return app;
 }
 
@@ -235,10 +257,23 @@ function bodyBytes({ headers }: FastifyRequest): number {
   return Math.min(BODY_LIMIT, length || 0);
 }
 
+/** What is to be called once an answer is over. Node warns of an emitter with more than ten listeners. */
+const atEnd = new WeakMap<ServerResponse, (() => void)[]>();
+
 /** Calls `fn` once the answer is over: sent, or its client has gone. */
 function onceClosed({ raw }: { raw: ServerResponse }, fn: () => void): void {
-  if (raw.closed) fn();
-  else raw.once('close', fn);
+  const known = atEnd.get(raw);
+  if (raw.closed) {
+    fn();
+  } else if (known) {
+    known.push(fn);
+  } else {
+    const calls = [fn];
+    atEnd.set(raw, calls);
+    raw.once('close', () => {
+      for (const call of calls) call();
+    });
+  }
 }
 
 const stopping = () => new Problem('ShuttingDown', 'The server is being stopped. Try again.', { retryAfterSeconds: 1 });

@@ -14,22 +14,39 @@ const PIECE_BYTES = 64 * 1024;
 /** Headers of every answer. */
 export const COMMON_HEADERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
 
-export function send(reply: FastifyReply, { status, body, stream, headers = {} }: Answer): FastifyReply {
-  if (stream) return reply.code(status).headers(headers).send(Readable.from(stream));
+export function send(reply: FastifyReply, { status, body, stream, content, headers = {} }: Answer): FastifyReply {
+  // The connection is closed: the rest of a body that was not read would be taken for the next request.
+  if (!isRead(reply)) reply.header('connection', 'close');
+  const pieces = content ? exactly(content, headers['content-length']) : stream;
+  if (pieces) return reply.code(status).headers(headers).send(Readable.from(pieces));
   if (body === undefined) return reply.code(status).headers(headers).send();
   const bytes = Buffer.isBuffer(body) ? body : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
   reply.code(status).headers({ 'content-type': 'application/json; charset=utf-8', ...headers });
   if (bytes.length <= PIECE_BYTES) return reply.send(bytes);
-  return reply.header('content-length', bytes.length).send(Readable.from(pieces(bytes)));
+  return reply.header('content-length', bytes.length).send(Readable.from(cut(bytes)));
 }
 
-function* pieces(bytes: Buffer): Generator<Buffer> {
+function* cut(bytes: Buffer): Generator<Buffer> {
   for (let at = 0; at < bytes.length; at += PIECE_BYTES) yield bytes.subarray(at, at + PIECE_BYTES);
 }
 
+/** Yields the content, and fails where it has another length than the header says. */
+async function* exactly(content: AsyncIterable<Buffer>, length: string | undefined): AsyncGenerator<Buffer> {
+  let bytes = 0;
+  for await (const piece of content) {
+    bytes += piece.length;
+    if (length !== undefined && bytes > Number(length)) break;
+    yield piece;
+  }
+  if (length !== undefined && bytes !== Number(length))
+    throw new Error(`content of ${bytes} bytes; ${length} were told`);
+}
+
+const isRead = ({ request }: FastifyReply) => request.raw.complete;
+
 export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply {
   // The connection is closed: the rest of the body is not worth reading.
-  if (!reply.request.raw.complete) reply.header('connection', 'close');
+  if (!isRead(reply)) reply.header('connection', 'close');
   return reply.code(problem.status).headers(headersOf(problem)).send(JSON.stringify(problem));
 }
 

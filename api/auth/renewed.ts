@@ -1,3 +1,4 @@
+import { unlessAborted } from '../../core/abort.ts';
 import type { Clock } from '../../core/runtime.ts';
 import { Problem } from '../problems/problems.ts';
 import { CONSENT_MS } from './access.ts';
@@ -27,6 +28,22 @@ export function renewConsent(clock: Clock, ask: () => Promise<void>, onRefused: 
 /** A cluster that cannot be asked has withdrawn nothing. */
 function isRefusal(error: unknown): boolean {
   return error instanceof Problem && (error.code === 'Unauthenticated' || error.code === 'Forbidden');
+}
+
+/** Yields the content, and fails with the signal's reason as soon as it aborts: also while the source has nothing. */
+export async function* failingWhenAborted<T>(content: AsyncIterable<T>, signal: AbortSignal): AsyncGenerator<T> {
+  const source = content[Symbol.asyncIterator]();
+  try {
+    for (;;) {
+      signal.throwIfAborted();
+      const { done, value } = await unlessAborted(source.next(), signal);
+      if (done) return;
+      yield value;
+    }
+  } finally {
+    // A source that is still asked for a piece ends after that one only.
+    source.return?.().catch(() => undefined);
+  }
 }
 
 /** Yields the stream up to the piece that comes after the signal has aborted: its source may have more at hand. */

@@ -8,8 +8,8 @@ import { Problem } from '../problems/problems.ts';
 import type { Pages } from './pages.ts';
 import type { Pair } from './tls.ts';
 
-/** Time within which a request must have arrived with its whole body, milliseconds. */
-const REQUEST_MS = 30_000;
+/** Time within which the head of a request must have arrived, milliseconds. `StalledClients` watches the body. */
+const HEAD_MS = 30_000;
 /** Interval of the checks of that time: Node looks every 30 s by itself. */
 const CHECK_MS = 1_000;
 /** Age of an idle connection. It is longer than that of common load balancers, so that they close first. */
@@ -18,8 +18,8 @@ const IDLE_MS = 72_000;
 const LINGER_MS = 1_000;
 
 const OPTIONS: ServerOptions = {
-  requestTimeout: REQUEST_MS,
-  headersTimeout: REQUEST_MS,
+  requestTimeout: 0,
+  headersTimeout: HEAD_MS,
   connectionsCheckingInterval: CHECK_MS,
   keepAliveTimeout: IDLE_MS,
   // Node would answer without a body.
@@ -29,7 +29,7 @@ const OPTIONS: ServerOptions = {
 /** A server of HTTPS with `pair`, of HTTP without. */
 export function httpServer(handler: RequestListener, pair: Pair | undefined): Server {
   const server = pair
-    ? (createTlsServer({ ...OPTIONS, ...pair, handshakeTimeout: REQUEST_MS }, handler) as unknown as Server)
+    ? (createTlsServer({ ...OPTIONS, ...pair, handshakeTimeout: HEAD_MS }, handler) as unknown as Server)
     : createServer(OPTIONS, handler);
   // Node would answer without a body; `checkHead` refuses.
   server.on('checkExpectation', handler);
@@ -94,7 +94,7 @@ export class ParserErrors {
   /** The refusal of an error; undefined for one of the connection, which has nobody to answer. */
   #problemOf({ code = '', reason, rawPacket }: ParserError): Problem | undefined {
     if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
-      const text = `The request did not come within ${REQUEST_MS / 1000} s. Send headers and body faster.`;
+      const text = `The head of the request did not come within ${HEAD_MS / 1000} s. Send it faster.`;
       return new Problem('RequestTimeout', text);
     }
     if (code === 'HPE_HEADER_OVERFLOW') {

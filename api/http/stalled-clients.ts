@@ -1,19 +1,24 @@
 import type { ServerResponse } from 'node:http';
 import type { Clock } from '../../core/runtime.ts';
 
-/** Checks within the time that a reader may stall. */
+/** Checks within the time that a client may stall. */
 const CHECKS = 4;
 
 interface Progress {
   /** Bytes that the operating system has taken from the connection's buffer. */
   taken: number;
-  /** Monotonic time since which it has taken none, although some were there; milliseconds. */
-  since: number;
+  /** Bytes that came on the connection. */
+  come: number;
+  /** Monotonic times since which the client has taken and sent none, although it should; milliseconds. */
+  takenAt: number;
+  comeAt: number;
+  onSilent: () => void;
 }
 
 /**
- * Disconnects clients that take nothing of their answer for `limitMs`, whatever the answer is. An answer that has nothing
- * to send, as a log without new text, does not stall.
+ * Finds clients that take nothing of their answer for `limitMs`, and those that send nothing of their body. An answer that
+ * has nothing to send, as a log without new text, does not stall; nor does a body of which the server has not read all
+ * that came.
  */
 export class StalledClients {
   readonly #open = new Map<ServerResponse, Progress>();
@@ -22,6 +27,7 @@ export class StalledClients {
   readonly #onCut: (response: ServerResponse) => void;
   #cancel: () => void;
 
+  /** `onCut`: called for a client that takes nothing, before it is disconnected. */
   constructor(options: { clock: Clock; limitMs: number; onCut: (response: ServerResponse) => void }) {
     this.#clock = options.clock;
     this.#limitMs = options.limitMs;
@@ -29,9 +35,10 @@ export class StalledClients {
     this.#cancel = this.#schedule();
   }
 
-  /** Watches an answer until `forget`. */
-  watch(response: ServerResponse): void {
-    this.#open.set(response, { taken: -1, since: 0 });
+  /** Watches a request and its answer until `forget`. `onSilent`: called once its body stalls, after which it is not watched. */
+  watch(response: ServerResponse, onSilent: () => void): void {
+    const now = this.#clock.monotonic();
+    this.#open.set(response, { taken: -1, come: -1, takenAt: now, comeAt: now, onSilent });
   }
 
   forget(response: ServerResponse): void {
@@ -56,13 +63,24 @@ export class StalledClients {
       const { socket } = response;
       // Node counts bytes as written once they are given to the socket, and as waiting until the system has taken them.
       const taken = socket ? socket.bytesWritten - socket.writableLength : -1;
-      if (!socket || socket.writableLength === 0 || taken !== progress.taken) {
-        this.#open.set(response, { taken, since: now });
-      } else if (now - progress.since >= this.#limitMs) {
+      if (!socket || socket.writableLength === 0 || taken !== progress.taken) progress.takenAt = now;
+      const come = socket?.bytesRead ?? -1;
+      if (!isAwaited(response) || come !== progress.come) progress.comeAt = now;
+      Object.assign(progress, { taken, come });
+      if (socket && now - progress.takenAt >= this.#limitMs) {
         this.#open.delete(response);
         this.#onCut(response);
         socket.destroy();
+      } else if (now - progress.comeAt >= this.#limitMs) {
+        this.#open.delete(response);
+        progress.onSilent();
       }
     }
   }
+}
+
+/** True while the client has more of the request's body to send, and the server has read what came of it. */
+function isAwaited({ req }: ServerResponse): boolean {
+  const { 'content-length': length, 'transfer-encoding': encoding } = req.headers;
+  return (length !== undefined || encoding !== undefined) && !req.complete && req.readableLength === 0;
 }

@@ -47,6 +47,9 @@ outputs.add(problemSchema, { id: 'Problem' });
 const schemaName = (type: string) => `${type[0]?.toUpperCase()}${type.slice(1)}Event`;
 for (const [type, schema] of Object.entries(eventData)) outputs.add(schema, { id: schemaName(type) });
 
+/** Content of any type. */
+const BYTES = { '*/*': { schema: { type: 'string', format: 'binary' } } };
+
 /** Types of events in each stream. */
 const EVENTS: Record<EventStream, readonly EventType[]> = {
   SessionEvents: ['session', 'artifacts', 'turn', 'approval', 'usage', 'agent', 'log', 'dropped', 'deleted'],
@@ -113,6 +116,7 @@ function operation(route: Route): Json {
     ...(route.body
       ? { requestBody: { required: !route.body.safeParse(undefined).success, content: json(schemaOf(route.body)) } }
       : {}),
+    ...(route.takesBytes ? { requestBody: { required: true, content: BYTES } } : {}),
     responses: { ...responses, default: { $ref: '#/components/responses/Problem' } },
   };
 }
@@ -120,7 +124,7 @@ function operation(route: Route): Json {
 function content(status: string, schema: Route['responses'][number]['schema']): Json {
   if (status === '204' || status === '304') return {};
   if (schema === 'SessionEvents' || schema === 'NamespaceEvents') return { content: eventStream(schema) };
-  if (schema === 'File') return { content: { '*/*': { schema: { type: 'string', format: 'binary' } } } };
+  if (schema === 'File') return { content: BYTES };
   if (schema === 'Text') return { content: { 'text/plain': { schema: { type: 'string' } } } };
   return { content: json(schema ? schemaOf(schema) : {}) };
 }

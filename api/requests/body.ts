@@ -1,4 +1,4 @@
-/** Bodies of requests: JSON in UTF-8, not compressed. */
+/** Bodies of requests: JSON in UTF-8 or bytes, not compressed. */
 import { isUtf8 } from 'node:buffer';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { Problem } from '../problems/problems.ts';
@@ -14,6 +14,12 @@ export function acceptJson(app: FastifyInstance): void {
       done(error as Error);
     }
   });
+}
+
+/** Leaves bodies to the handlers of the scope's routes, unread and whatever their type is. */
+export function acceptBytes(scope: FastifyInstance): void {
+  scope.removeAllContentTypeParsers();
+  scope.addContentTypeParser('*', (_request, _body, done) => done(null));
 }
 
 /** Returns the text of the bytes, or refuses them: a decoder would put U+FFFD in the place of what it cannot read. */

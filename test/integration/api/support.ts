@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { apiConfig } from '../../../api/config.ts';
 import type { Problem } from '../../../api/problems/problems.ts';
+import type { Route } from '../../../api/route.ts';
 import { buildServer } from '../../../api/server.ts';
 import { KubeClient } from '../../../core/kube/client.ts';
 import { loadConnection } from '../../../core/kube/config.ts';
@@ -103,7 +104,8 @@ export class ApiCluster {
     };
   }
 
-  static async start(env: Record<string, string> = {}): Promise<ApiCluster> {
+  /** `routes`: in place of those of the API. */
+  static async start(env: Record<string, string> = {}, routes?: readonly Route[]): Promise<ApiCluster> {
     const cluster = await Installation.start();
     await cluster.client.patch(sessionclasses, { name: 'default' }, { spec: { agent: { command: ['cat'] } } });
     const connection = await loadConnection({ path: cluster.kubeconfig });
@@ -116,7 +118,8 @@ export class ApiCluster {
       userAgent: 'berth-api',
     });
     const config = parseConfig(apiConfig, { ...ANY_RATE, ...env });
-    const server = buildServer({ api, config, clock: systemClock, random: systemRandom, log: silentLogger });
+    const parts = { api, config, clock: systemClock, random: systemRandom, log: silentLogger };
+    const server = buildServer({ ...parts, ...(routes && { routes }) });
     await server.listen({ port: 0, host: '127.0.0.1' });
     return new ApiCluster(cluster, server.server, {
       cut: async () => {

@@ -6,6 +6,7 @@ import { send } from '../../../../api/answers/answer.ts';
 
 /** A reply that keeps what it is given. */
 class Kept {
+  readonly request = { raw: { complete: true } };
   readonly fields: Record<string, unknown> = {};
   payload: unknown;
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
-import { renewConsent, untilAborted } from '../../../../api/auth/renewed.ts';
+import { failingWhenAborted, renewConsent, untilAborted } from '../../../../api/auth/renewed.ts';
 import { Problem } from '../../../../api/problems/problems.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 
@@ -53,5 +53,18 @@ describe('the consent to an answer that goes on', () => {
       if (piece === 2) stop.abort();
     }
     assert.deepEqual(told, [1, 2]);
+  });
+
+  test('ends content with an error, also where its source has nothing for now', async () => {
+    const stop = new AbortController();
+    const content = (async function* () {
+      yield 1;
+      await new Promise(() => {});
+    })();
+    const told = failingWhenAborted(content, stop.signal);
+    assert.deepEqual(await told.next(), { done: false, value: 1 });
+    const next = told.next();
+    stop.abort(new Error('withdrawn'));
+    await assert.rejects(next, /withdrawn/);
   });
 });

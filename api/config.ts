@@ -44,6 +44,13 @@ export const apiConfig = z
      */
     BERTH_API_MAX_CONTENTS: count(64),
     /**
+     * Maximum concurrent requests with a connection into a session's pod: for commands, for files, and for ports; further ones are
+     * answered 503.
+     */
+    BERTH_API_MAX_COMMANDS: count(128),
+    BERTH_API_MAX_TRANSFERS: count(64),
+    BERTH_API_MAX_PORTS: count(256),
+    /**
      * Maximum bytes in memory for the bodies of requests, for outputs, logs and artifacts until the client has taken them,
      * and for lists; further requests are answered 503. The program takes about twice as much beside what it needs for
      * itself, so the pod's limit of memory must leave room for that.

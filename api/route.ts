@@ -4,6 +4,7 @@ import type * as z from 'zod';
 import type { KubeApi } from '../core/kube/types.ts';
 import type { Clock, Random } from '../core/runtime.ts';
 import type { Access, Caller, Right } from './auth/access.ts';
+import type { ClientSocket } from './http/client-socket.ts';
 import type { CallMemory, Hold } from './limits/limits.ts';
 import type { SharedLogs } from './streams/shared-logs.ts';
 import type { Waits } from './streams/waits.ts';
@@ -51,6 +52,11 @@ export interface Answer {
    * where they are more or fewer than a header content-length says: a client never takes a part for the whole.
    */
   content?: AsyncIterable<Buffer>;
+  /**
+   * Serves the client's WebSocket, in place of a body; the status is 101. The socket is closed when this settles, and before
+   * that when the request's signal aborts. A rejection closes it with the problem's code and text.
+   */
+  serve?: (socket: ClientSocket) => Promise<void>;
   headers?: Record<string, string>;
 }
 
@@ -65,12 +71,14 @@ export interface RouteInfo {
   summary: string;
   description?: string;
   /** Rights that the caller needs; the object's name is the value of parameter `nameParam`. */
-  rights: { verb: Right['verb']; resource: Right['resource']; nameParam?: string }[];
+  rights: (Pick<Right, 'verb' | 'resource' | 'subresource'> & { nameParam?: string })[];
   params: z.ZodObject;
   query: z.ZodObject;
   body?: z.ZodType;
   /** True if the body is bytes of any type and length; the handler reads them. */
   takesBytes?: true;
+  /** True if the page is a WebSocket. */
+  isSocket?: true;
   /** True if the route takes an Idempotency-Key. */
   creates?: true;
   /** Headers that the route reads, for the document. */

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Server, ServerResponse } from 'node:http';
+import type { OutgoingHttpHeaders, Server, ServerResponse } from 'node:http';
 import Fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
 import { defined } from '../core/defined.ts';
 import { asDoubles } from '../core/json.ts';
@@ -13,6 +13,7 @@ import { checkHead, httpServer, ParserErrors } from './http/http-server.ts';
 import { Pages } from './http/pages.ts';
 import { StalledClients } from './http/stalled-clients.ts';
 import type { Pair } from './http/tls.ts';
+import { asksForSocket, serveUpgrade, upgradeRequired } from './http/upgrades.ts';
 import { type CallMemory, Limits } from './limits/limits.ts';
 import { ApiMetrics } from './metrics.ts';
 import { openApiDocument } from './openapi/openapi.ts';
@@ -48,6 +49,8 @@ const BODY_COPIES = 4;
 const LOG_BYTES = 1024 * 1024;
 /** Status in the metrics for a client that left before its answer began, as proxies write it. */
 const CLIENT_LEFT = 499;
+/** Status of an answer that makes the connection a WebSocket. */
+const SWITCHING = 101;
 /** Time that requests may take once the server is being closed. */
 const DRAIN_MS = 5_000;
 /** Paths of the probes, which are answered until the end. */
@@ -94,13 +97,15 @@ export function buildServer(options: ServerOptions): FastifyInstance<Server> {
     onceClosed(reply, () => {
       stalled.forget(reply.raw);
       const route = request.routeOptions.url?.replaceAll(/:(\w+)/g, '{$1}') ?? '';
-      const code = reply.raw.headersSent ? reply.raw.statusCode : CLIENT_LEFT;
+      const isAnswered = reply.raw.headersSent || reply.raw.statusCode === SWITCHING;
+      const code = isAnswered ? reply.raw.statusCode : CLIENT_LEFT;
       metrics.answered({ method: request.method, route, code, seconds: reply.elapsedTime / 1000 });
     });
   };
 
   const app = Fastify<Server>({
-    serverFactory: (handler) => httpServer(handler, pair),
+    serverFactory: (handler) =>
+      httpServer(handler, pair, (request) => asksForSocket(request) && pages.isSocket(request.url ?? '')),
     clientErrorHandler: (error, socket) => parserErrors.handle(error, socket),
     frameworkErrors: (error, request, reply) => {
       begin(request, reply);
@@ -116,7 +121,8 @@ export function buildServer(options: ServerOptions): FastifyInstance<Server> {
     handlerTimeout: 0,
   });
   acceptJson(app);
-  app.addHook('onRoute', ({ url, method }) => pages.add(url, [method].flat()));
+  const sockets = new Set(routes.flatMap((route) => (route.isSocket ? [urlOf(route)] : [])));
+  app.addHook('onRoute', ({ url, method }) => pages.add(url, [method].flat(), sockets.has(url)));
   app.addHook('onRequest', async (request, reply) => {
     begin(request, reply);
     if (isStopping && !PROBES.includes(request.url)) throw stopping();
@@ -124,11 +130,12 @@ export function buildServer(options: ServerOptions): FastifyInstance<Server> {
     checkHead(request);
     checkEncoding(request);
   });
-  app.addHook('onResponse', async (request, reply) => {
-    const facts = { method: request.method, path: request.url.split('?')[0], status: reply.statusCode };
+  const logAnswer = (request: FastifyRequest, reply: FastifyReply) => {
+    const facts = { method: request.method, path: request.url.split('?')[0], status: reply.raw.statusCode };
     const user = callers.get(request)?.username;
     log.info({ ...facts, user, ms: Math.round(reply.elapsedTime), requestId: request.id }, 'request answered');
-  });
+  };
+  app.addHook('onResponse', async (request, reply) => logAnswer(request, reply));
   app.addHook('preClose', async () => {
     isStopping = true;
     for (const request of underWay) request.abort(stopping());
@@ -171,9 +178,9 @@ export function buildServer(options: ServerOptions): FastifyInstance<Server> {
   };
   const authorize = async (caller: Caller, { rights }: Route, params: Record<string, string>) => {
     const namespace = params.namespace as string;
-    for (const { verb, resource, nameParam } of rights) {
+    for (const { verb, resource, subresource, nameParam } of rights) {
       const name = nameParam === undefined ? undefined : params[nameParam];
-      await access.authorize(caller, { verb, resource, namespace, ...defined({ name }) });
+      await access.authorize(caller, { verb, resource, namespace, ...defined({ subresource, name }) });
     }
   };
   app.route({
@@ -187,13 +194,14 @@ export function buildServer(options: ServerOptions): FastifyInstance<Server> {
     scope.route({
       method: route.method,
       exposeHeadRoute: !routes.some(({ method, path }) => method === 'HEAD' && path === route.path),
-      url: route.path.replaceAll(/\{(\w+)\}/g, ':$1'),
+      url: urlOf(route),
       // Rights are checked before the body is read, so that a caller without rights cannot send one.
       onRequest: async (request, reply) => {
         const caller = await admit(request, reply);
         const params = checked('InvalidParameter', route.params, request.params) as Record<string, string>;
         await authorize(caller, route, params);
         checkServed(params.namespace as string, config.BERTH_NAMESPACES);
+        if (route.isSocket && !asksForSocket(request.raw)) throw upgradeRequired();
         const memory = limits.memory(caller.username);
         onceClosed(reply, memory.free);
         memories.set(request, memory);
@@ -228,9 +236,20 @@ export function buildServer(options: ServerOptions): FastifyInstance<Server> {
         };
         const refuse = () => ended.abort(new Problem('Forbidden', 'The right to this was withdrawn.'));
         const renew = () => onceClosed(reply, renewConsent(clock, ask, refuse));
-        if (route.takesBytes) renew();
+        if (route.takesBytes || route.isSocket) renew();
         const answer = await route.handle(call, services);
-        const { stream, content } = answer;
+        const { stream, content, serve } = answer;
+        if (serve) {
+          reply.hijack();
+          await serveUpgrade(request.raw, serve, {
+            clock,
+            signal: ended.signal,
+            headers: reply.getHeaders() as OutgoingHttpHeaders,
+            onOpen: () => logAnswer(request, reply),
+            onFault: (err) => log.error({ err, requestId: request.id }, 'request failed'),
+          });
+          return reply;
+        }
         if (!stream && !content) return send(reply, answer);
         if (!route.takesBytes) renew();
         return send(reply, {
@@ -275,6 +294,8 @@ function onceClosed({ raw }: { raw: ServerResponse }, fn: () => void): void {
     });
   }
 }
+
+const urlOf = ({ path }: Route) => path.replaceAll(/\{(\w+)\}/g, ':$1');
 
 const stopping = () => new Problem('ShuttingDown', 'The server is being stopped. Try again.', { retryAfterSeconds: 1 });
 

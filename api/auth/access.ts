@@ -18,8 +18,10 @@ export interface Caller {
 
 /** A right on a resource of berth.dev. */
 export interface Right {
-  verb: 'create' | 'get' | 'list' | 'patch' | 'delete';
+  verb: 'create' | 'get' | 'list' | 'update' | 'patch' | 'delete';
   resource: 'sessions' | 'turns' | 'approvals';
+  /** Rights on subresources are independent of those on the object. They need not exist in the cluster's API. */
+  subresource?: 'exec' | 'files' | 'ports';
   namespace: string;
   /** Name of the object; absent: all objects. */
   name?: string;
@@ -74,9 +76,10 @@ export class Access {
   }
 
   /** Rejects with a Problem when the caller lacks the right. */
-  async authorize(caller: Caller, { verb, resource, namespace, name }: Right): Promise<void> {
-    const what = `${verb} ${resource}.${API_GROUP}${name ? ` "${name}"` : ''} in namespace "${namespace}"`;
-    const asked = { group: API_GROUP, version: API_VERSION, verb, resource, namespace, ...(name && { name }) };
+  async authorize(caller: Caller, { verb, resource, subresource, namespace, name }: Right): Promise<void> {
+    const what = `${verb} ${resource}.${API_GROUP}${subresource ? `/${subresource}` : ''}${name ? ` "${name}"` : ''} in namespace "${namespace}"`;
+    const about = { group: API_GROUP, version: API_VERSION, verb, resource, namespace };
+    const asked = { ...about, ...(subresource && { subresource }), ...(name && { name }) };
     await this.#mustBeAllowed(caller, { resourceAttributes: asked }, what, 'Ask for a Role that allows it.');
   }
 

@@ -1,5 +1,12 @@
 /** The server of Node below Fastify: its time limits, TLS, and what its parser refuses. */
-import { createServer, METHODS, type RequestListener, type Server, type ServerOptions } from 'node:http';
+import {
+  createServer,
+  type IncomingMessage,
+  METHODS,
+  type RequestListener,
+  type Server,
+  type ServerOptions,
+} from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
@@ -7,6 +14,7 @@ import { asHttp, sendProblem } from '../answers/answer.ts';
 import { Problem } from '../problems/problems.ts';
 import type { Pages } from './pages.ts';
 import type { Pair } from './tls.ts';
+import { handleUpgrades } from './upgrades.ts';
 
 /** Time within which the head of a request must have arrived, milliseconds. `StalledClients` watches the body. */
 const HEAD_MS = 30_000;
@@ -26,11 +34,20 @@ const OPTIONS: ServerOptions = {
   requireHostHeader: false,
 };
 
-/** A server of HTTPS with `pair`, of HTTP without. */
-export function httpServer(handler: RequestListener, pair: Pair | undefined): Server {
+/**
+ * A server of HTTPS with `pair`, of HTTP without. Only requests for which `takesUpgrade` is true leave HTTP: elsewhere the
+ * header Upgrade is an offer that the server does not take.
+ */
+export function httpServer(
+  handler: RequestListener,
+  pair: Pair | undefined,
+  takesUpgrade: (request: IncomingMessage) => boolean,
+): Server {
+  const options = { ...OPTIONS, shouldUpgradeCallback: takesUpgrade };
   const server = pair
-    ? (createTlsServer({ ...OPTIONS, ...pair, handshakeTimeout: HEAD_MS }, handler) as unknown as Server)
-    : createServer(OPTIONS, handler);
+    ? (createTlsServer({ ...options, ...pair, handshakeTimeout: HEAD_MS }, handler) as unknown as Server)
+    : createServer(options, handler);
+  handleUpgrades(server, handler);
   // Node would answer without a body; `checkHead` refuses.
   server.on('checkExpectation', handler);
   server.on('connect', (_, socket: Socket) => {

@@ -2,12 +2,18 @@ import { Problem } from '../problems/problems.ts';
 
 /** Paths that the server answers, with their methods. */
 export class Pages {
-  readonly #pages: { pattern: RegExp; methods: string[] }[] = [];
+  readonly #pages: { pattern: RegExp; methods: string[]; isSocket: boolean }[] = [];
 
   /** Adds a page by the pattern of its route, as /a/:b. */
-  add(url: string, methods: readonly string[]): void {
+  add(url: string, methods: readonly string[], isSocket = false): void {
     const pattern = new RegExp(`^${url.replaceAll('.', '\\.').replaceAll(/:\w+/g, '[^/]+')}$`);
-    this.#pages.push({ pattern, methods: [...methods] });
+    this.#pages.push({ pattern, methods: [...methods], isSocket });
+  }
+
+  /** True if the page is a WebSocket. */
+  isSocket(url: string): boolean {
+    const path = url.split('?')[0] as string;
+    return this.#pages.some(({ pattern, isSocket }) => isSocket && pattern.test(path));
   }
 
   /** Returns the refusal of a request that no route takes: there is no such page, or it takes other methods. */

@@ -14,15 +14,19 @@ import { type Exceeded, Slots } from './slots.ts';
 
 /**
  * Long requests: `waits` watch a turn, `streams` read from a kubelet, `contents` keep a whole content in memory until the
- * client has taken it. Each is one of the `requests` as well.
+ * client has taken it; `commands`, `transfers` and `ports` have a connection into a session's pod. Each is one of the
+ * `requests` as well.
  */
-export type Hold = 'waits' | 'streams' | 'contents';
+export type Hold = 'waits' | 'streams' | 'contents' | 'commands' | 'transfers' | 'ports';
 
 const DOING = {
   requests: 'are under way',
   waits: 'wait for a turn',
   streams: 'read a log or events',
   contents: 'read an output, the log of a turn or an artifact',
+  commands: 'run or read a command in a session',
+  transfers: 'read or write files of a session',
+  ports: 'are connected to a port of a session',
 } as const;
 type Kind = keyof typeof DOING;
 
@@ -63,6 +67,9 @@ export class Limits {
       waits: new Slots({ max: config.BERTH_API_MAX_WAITS, sharePercent }),
       streams: new Slots({ max: config.BERTH_API_MAX_STREAMS, sharePercent }),
       contents: new Slots({ max: config.BERTH_API_MAX_CONTENTS, sharePercent }),
+      commands: new Slots({ max: config.BERTH_API_MAX_COMMANDS, sharePercent }),
+      transfers: new Slots({ max: config.BERTH_API_MAX_TRANSFERS, sharePercent }),
+      ports: new Slots({ max: config.BERTH_API_MAX_PORTS, sharePercent }),
     };
     this.#memory = new Memory({ max: config.BERTH_API_MAX_BYTES, sharePercent, least: MAX_ARTIFACT_BYTES });
     this.#rate = new Rate(clock, { perSecond: config.BERTH_API_CALLER_RATE, burst: config.BERTH_API_CALLER_BURST });

@@ -98,7 +98,9 @@ export function openApiDocument(): Json {
 }
 
 function operation(route: Route): Json {
-  const rights = route.rights.map(({ verb, resource }) => `${verb} ${resource}`).join(', ');
+  const rights = route.rights
+    .map(({ verb, resource, subresource }) => `${verb} ${resource}${subresource ? `/${subresource}` : ''}`)
+    .join(', ');
   const responses: Json = {};
   for (const [status, { description, schema }] of Object.entries(route.responses)) {
     responses[status] = { description, ...content(status, schema) };
@@ -122,7 +124,7 @@ function operation(route: Route): Json {
 }
 
 function content(status: string, schema: Route['responses'][number]['schema']): Json {
-  if (status === '204' || status === '304') return {};
+  if (status === '101' || status === '204' || status === '304') return {};
   if (schema === 'SessionEvents' || schema === 'NamespaceEvents') return { content: eventStream(schema) };
   if (schema === 'File') return { content: BYTES };
   if (schema === 'Text') return { content: { 'text/plain': { schema: { type: 'string' } } } };

@@ -12,6 +12,7 @@ export const PROBLEMS = {
   MalformedRequest: [400, 'The bytes are no valid HTTP request.'],
   RequestTimeout: [408, 'The request did not come in time.'],
   HeadersTooLarge: [431, 'The headers are too large.'],
+  UpgradeRequired: [426, 'The page is a WebSocket.'],
   ExpectationFailed: [417, 'The header Expect asks for what the server does not do.'],
   InvalidJson: [400, 'The body is no JSON.'],
   InvalidParameter: [400, 'A part of the URL or a header is not valid.'],

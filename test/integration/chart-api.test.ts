@@ -124,6 +124,9 @@ describe('objects of the chart for the HTTP API', () => {
       waits: 12,
       streams: 13,
       contents: 18,
+      commands: 20,
+      transfers: 21,
+      ports: 22,
       bytes: '19Mi',
       callerShare: 14,
       callerRate: 15,
@@ -137,8 +140,9 @@ describe('objects of the chart for the HTTP API', () => {
         ...[config.BERTH_API_MAX_REQUESTS, config.BERTH_API_MAX_WAITS, config.BERTH_API_MAX_STREAMS],
         ...[config.BERTH_API_CALLER_SHARE, config.BERTH_API_CALLER_RATE, config.BERTH_API_CALLER_BURST],
         ...[config.BERTH_API_STALL_TIMEOUT, config.BERTH_API_MAX_CONTENTS, config.BERTH_API_MAX_BYTES],
+        ...[config.BERTH_API_MAX_COMMANDS, config.BERTH_API_MAX_TRANSFERS, config.BERTH_API_MAX_PORTS],
       ],
-      [11, 12, 13, 14, 15, 16, 17_000, 18, 19 * 1024 * 1024],
+      [11, 12, 13, 14, 15, 16, 17_000, 18, 19 * 1024 * 1024, 20, 21, 22],
     );
   });
 });

@@ -11,11 +11,15 @@ import { systemClock, systemRandom } from '../core/system.ts';
 import { answerFor } from './agent-socket/answer.ts';
 import { listenForAgent } from './agent-socket/socket.ts';
 import { together } from './drivers/drain.ts';
+import { fileDoor } from './enter/files.ts';
+import { type Door, listenForHelpers } from './enter/listen.ts';
+import { rootsOf } from './enter/roots.ts';
 import { ContainerMemory } from './limits/container-memory.ts';
 import { TreeMemory } from './limits/tree-memory.ts';
 import { findContainment, findTools } from './process/find.ts';
 import { Runner } from './runner.ts';
 import { partsFor, type Surroundings } from './session/parts.ts';
+import { loadAddon } from './signals/addon.ts';
 import { directoriesUnder, makeDirectories, socketPath } from './system/directories.ts';
 import { protect } from './system/hardening.ts';
 import { inputFirst } from './system/timers.ts';
@@ -40,6 +44,9 @@ function takeEnvironment(): Record<string, string | undefined> {
   return taken;
 }
 
+const noCommands: Door = (visit) =>
+  visit.refuse({ code: 'Unsupported', message: "this session's runner starts no commands" });
+
 function start(): void {
   const environment = takeEnvironment();
   const clock = inputFirst(systemClock);
@@ -47,11 +54,12 @@ function start(): void {
   makeDirectories(directories);
   const here = dirname(process.argv[1] ?? '');
   const { containment, start: startProcess } = findContainment(environment.BERTH_KEEPER, here, clock);
-  const isProtected = protect(containment, here);
-  const text = new TextSink(process.stderr, clock);
-  const frames = new Pressure(clock);
   // Several runners of one machine share its cgroup.
   const isLocal = environment.BERTH_LOCAL_ROOT !== undefined;
+  const addon = loadAddon(here);
+  const isProtected = protect(containment, addon);
+  const text = new TextSink(process.stderr, clock);
+  const frames = new Pressure(clock);
   const memory = isLocal ? TreeMemory.within(environment.BERTH_LOCAL_MEMORY) : ContainerMemory.find();
 
   const surroundings: Surroundings = {
@@ -84,6 +92,19 @@ function start(): void {
     onSession: (session, secrets) => {
       listenForAgent(socketPath(directories), secrets, answerFor(session)).catch((error: Error) => {
         text.write(`[berth: BERTH_SOCKET cannot be had: ${error.message}]\n`);
+      });
+      // Elsewhere helpers could not be told from the agent's processes; on the embedded cluster they need not be.
+      const peerPid = process.pid === 1 ? addon?.peerPid : undefined;
+      if (process.platform !== 'linux' || !(peerPid || (isLocal && process.pid !== 1))) return;
+      const roots = rootsOf(session.bind, directories, environment.BERTH_LOCAL_ROOT);
+      listenForHelpers({
+        podUID: environment.BERTH_POD_UID ?? '',
+        session,
+        peerPid,
+        doors: { command: noCommands, commands: noCommands, signal: noCommands, files: fileDoor(roots) },
+        clock,
+      }).catch((error: Error) => {
+        text.write(`[berth: nobody can work inside this session: ${error.message}]\n`);
       });
     },
   });

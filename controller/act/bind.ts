@@ -56,6 +56,7 @@ export async function bindRunner(context: ReconcileContext, settings: Effective)
       ...(environment && { environment: environment.bound }),
       ...(kept.workspace && { workspace: { mountPath: kept.workspace.mountPath } }),
       ...(files.length > 0 && { files: { due: true as const } }),
+      ...(settings.builds && { builds: true as const }),
       ...(isRestored && { restored: { workspaceReset, note: restoreNote(kept, workspaceReset) } }),
     },
     {

@@ -96,6 +96,7 @@ export type EnterCode =
   | 'CommandLost'
   | 'CommandFailed'
   | 'TooManyCommands'
+  | 'TooManyConnections'
   | 'FileNotFound'
   | 'NotAFile'
   | 'NotAFolder'
@@ -110,9 +111,42 @@ export interface EnterRefusal {
   field?: string;
 }
 
-/** Ends the data of a file or an archive. */
+/** What is found at a path: the answer `ready` to what is wanted of files, and the lines of a list. */
+export interface FileEntry {
+  /** Last name of the path; for a root its own. */
+  name: string;
+  /** The name as base64, where it is not UTF-8. */
+  nameBytes?: string;
+  type: 'file' | 'folder' | 'link' | 'other';
+  /** Size of a file; 0 of anything else. */
+  bytes: number;
+  /** Permissions, octal. */
+  mode: string;
+  /** RFC 3339. */
+  modified: string;
+  /** Target of a link. */
+  target?: string;
+}
+
+/** An entry of a folder that is not in its archive as it was in the folder. */
+export interface FileProblem {
+  /** Path within the folder. */
+  name: string;
+  /**
+   * Left out: `Pipe`, `Socket`, `Device`, `System` (of proc, sys or dev), `Unreadable`. Changed while it was read: `Grew` (the archive has its
+   * beginning), `Shrank` (its end is filled with zeros), `Rewritten`.
+   */
+  reason: 'Pipe' | 'Socket' | 'Device' | 'System' | 'Unreadable' | 'Grew' | 'Shrank' | 'Rewritten';
+}
+
+/** Ends the data of a file, a list or an archive. */
 export interface FileEnd {
   bytes: number;
   /** Lower-case hex of the SHA-256 of the data. */
   sha256: string;
+  /** The file changed while it was read: bytes were added, or others changed. */
+  changed?: 'Grew' | 'Rewritten';
+  /** Number of problems of an archive, and the first of them. */
+  problemCount?: number;
+  problems?: FileProblem[];
 }

@@ -162,6 +162,8 @@ export interface Bind {
    * of the session that has built it, sealed with that session's key. Absent: it has none.
    */
   environment?: { digest: string; session: string; keyId: string; key: string };
+  /** True for a session that builds an environment: nobody may work inside it. */
+  builds?: true;
 }
 
 /** Facts of the sealed state; the sealed bytes are the message's binary part. */

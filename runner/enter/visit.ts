@@ -8,6 +8,7 @@ export interface Visit {
   send(kind: FrameKind, ...parts: readonly Buffer[]): boolean;
   /** Calls back for each frame after the hello, heartbeats excepted. */
   onFrame(fn: (frame: EnterFrame) => void): void;
+  /** Calls back whenever more can be sent; a later function takes the place of an earlier one. */
   onDrain(fn: () => void): void;
   /** Takes no more frames from the client until `resume`. */
   pause(): void;

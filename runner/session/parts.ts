@@ -16,7 +16,7 @@ import type { Containment, StartProcess } from '../process/contained.ts';
 import { NO_STATE, type StateDirectory } from '../state/archive.ts';
 import { packDirectory } from '../state/pack.ts';
 import { unpackDirectory } from '../state/unpack.ts';
-import { type Directories, located } from '../system/directories.ts';
+import { type Directories, located, workDirectory } from '../system/directories.ts';
 import { isClosed } from '../system/hardening.ts';
 import { unpackAgentFiles } from './agent-files.ts';
 import { secretsOf } from './secrets.ts';
@@ -86,7 +86,7 @@ export function partsFor(bind: Bind, surroundings: Surroundings, free: Promise<v
     hasFiles,
     hasEnvironment: bind.environment !== undefined,
   };
-  const work = mountPath ? locate(mountPath) : bind.files ? directories.agent : directories.work;
+  const work = workDirectory(bind, directories, environment.BERTH_LOCAL_ROOT);
   const own = { ...directories, work };
   const imagePath = environment.PATH ?? '/usr/local/bin:/usr/bin:/bin';
   const bins = bind.environment ? [binOf(directories.environment)] : [];

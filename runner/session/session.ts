@@ -28,6 +28,9 @@ export interface Refusal {
   message: string;
 }
 
+/** NotReady: state, files or environment are not in their places yet. */
+export type Access = 'Open' | 'NotReady' | 'Suspended' | 'Stopping';
+
 /** Refuses a control line for a reason found after the line was accepted. */
 export type Refuse = (refusal: Refusal) => void;
 
@@ -237,6 +240,13 @@ export class BoundSession {
   suspend(suspended: boolean): void {
     this.#suspended = suspended;
     if (suspended && this.#current?.waits) this.#current.park(STOP_GRACE_MS);
+  }
+
+  /** Reports whether somebody may work inside the session now, beside its turns. */
+  get access(): Access {
+    if (this.#stopping) return 'Stopping';
+    if (this.#suspended) return 'Suspended';
+    return this.#isRestored && this.#hasFiles && this.#hasEnvironment ? 'Open' : 'NotReady';
   }
 
   /** The running turn, which answers requests of the session's processes. */

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { chmodSync, mkdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import type { Bind } from '../../core/frames/messages.ts';
 import { SECRETS_DIRECTORY } from '../../core/resources/names.ts';
 
 /** Directories of a session. In a pod `/berth` and `/tmp` are volumes, or directories of the image. */
@@ -82,4 +83,14 @@ export function remakeDirectories({ state, work, tmp }: Directories): void {
 export function located(path: string, mountPath: string | undefined, localRoot: string | undefined): string {
   const inside = mountPath !== undefined && (path === mountPath || path.startsWith(`${mountPath}/`));
   return inside && localRoot ? join(localRoot, path) : path;
+}
+
+/** Returns the working directory of an agent that names none of its own. */
+export function workDirectory(
+  { workspace, files }: Pick<Bind, 'workspace' | 'files'>,
+  directories: Directories,
+  localRoot: string | undefined,
+): string {
+  if (workspace) return located(workspace.mountPath, workspace.mountPath, localRoot);
+  return files ? directories.agent : directories.work;
 }

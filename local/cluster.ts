@@ -4,7 +4,7 @@ import { rmSync } from 'node:fs';
 import { isConflict, isNotFound } from '../core/kube/errors.ts';
 import { leases } from '../core/kube/resources.ts';
 import { NODE_FLAGS } from '../core/program/node-flags.ts';
-import { mainModule, ownFile } from '../core/program/own-files.ts';
+import { builtFile, mainModule, ownFile } from '../core/program/own-files.ts';
 import { type Clock, delay, type Logger, type Random } from '../core/runtime.ts';
 import { startApiServer } from './apiserver/server.ts';
 import type { ApiServer } from './apiserver/types.ts';
@@ -70,7 +70,7 @@ export class Cluster {
     this.#config = config;
     this.#deps = deps;
     this.failed.catch(() => {});
-    this.#kubelet = new Kubelet({ home: home.path, images: this.#images(), ...deps });
+    this.#kubelet = new Kubelet({ home: home.path, images: this.#images(), keeper: builtFile('keeper'), ...deps });
   }
 
   /** Resolves when everything is ready; `signal` aborts the start. `stop` must be called even after a rejection. */

@@ -10,6 +10,9 @@ const ROOT = join(import.meta.dirname, ...(isCheckout ? ['..', '..'] : ['..']));
 /** Returns the absolute path of a file that has the same place in a checkout and in the package. */
 export const ownFile = (path: string): string => join(ROOT, path);
 
+/** Returns the absolute path of what `make keeper` builds from C; it need not be there. */
+export const builtFile = (name: string): string => ownFile(join(isCheckout ? 'build' : 'lib', name));
+
 /** Returns the absolute path of a program's main module. */
 export function mainModule(program: 'api' | 'controller' | 'local' | 'runner'): string {
   if (isCheckout) return ownFile(`${program}/main.ts`);

@@ -6,6 +6,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type RawData, WebSocket, WebSocketServer } from 'ws';
+import type { TerminalSize } from '../../core/enter/hello.ts';
 import type { StreamName } from './log-file.ts';
 import type { OutputSink } from './output.ts';
 
@@ -77,6 +78,8 @@ export class ChannelStream implements OutputSink {
   readonly closed: Promise<void>;
   /** True if the client wants to send stdin. */
   readonly stdin: boolean;
+  /** True if the command is to run on a terminal. */
+  readonly tty: boolean;
   readonly #socket: WebSocket;
   #waiting: (() => void)[] = [];
 
@@ -97,7 +100,8 @@ export class ChannelStream implements OutputSink {
       }),
     );
     this.stdin = isTrue(query.get('stdin'));
-    if (this.stdin) socket.pause();
+    this.tty = isTrue(query.get('tty'));
+    if (this.stdin || this.tty) socket.pause();
     // The empty message shows the client that the streams exist, as that of the real API server does.
     this.#send(CHANNEL[wanted[0] ?? 'error'], Buffer.alloc(0));
   }
@@ -127,6 +131,16 @@ export class ChannelStream implements OutputSink {
     });
   }
 
+  /** Passes on the sizes of the client's terminal. They are not read from the connection before this call. */
+  readSizes(listener: (size: TerminalSize) => void): void {
+    this.#socket.on('message', (data: RawData) => {
+      const message = data as Buffer;
+      const size = message[0] === CHANNEL.resize ? terminalSize(message.toString('utf8', 1)) : undefined;
+      if (size) listener(size);
+    });
+    this.#socket.resume();
+  }
+
   end(): void {
     this.finish({ status: 'Success' });
   }
@@ -150,6 +164,17 @@ export class ChannelStream implements OutputSink {
     const waiting = this.#waiting;
     this.#waiting = [];
     for (const listener of waiting) listener();
+  }
+}
+
+/** Reads a size as clients send it: `{"Width": 80, "Height": 24}`. Undefined for another text. */
+function terminalSize(text: string): TerminalSize | undefined {
+  const isSide = (value: unknown) => Number.isInteger(value) && (value as number) >= 0 && (value as number) < 65_536;
+  try {
+    const { Width: columns, Height: rows } = JSON.parse(text) ?? {};
+    return isSide(rows) && isSide(columns) ? { rows, columns } : undefined;
+  } catch {
+    return undefined;
   }
 }
 

@@ -17,6 +17,9 @@ const DRAIN_MS = 1_000;
 /** Interval of checks within that time: the pipes are read in between, even after a long pause of this process. */
 const DRAIN_LOOK_MS = 50;
 
+/** Cause for `notStarted`. */
+export const NOT_FOUND = 'executable file not found on this machine';
+
 /** The process could not be started, and cannot be with this configuration. */
 export class StartError extends Error {
   readonly code = 'StartError';
@@ -42,26 +45,34 @@ export interface ContainerDeps {
   clock: Clock;
 }
 
+/** Returns the program to start. Throws a `StartError` where there is none, or no directory to start it in. */
+export function programOf({ argv, workingDir }: Launch): string {
+  const [program] = argv;
+  if (!program) throw new StartError('no command specified');
+  if (!statSync(workingDir, { throwIfNoEntry: false })?.isDirectory()) {
+    throw new StartError(`chdir to cwd ("${workingDir}") failed: no such directory on this machine`);
+  }
+  return program;
+}
+
+/** Returns the error of a program that cannot be executed. */
+export function notStarted(program: string, cause: string): StartError {
+  return new StartError(`unable to start container process: exec: "${program}": ${cause}`);
+}
+
 /**
  * Starts a process that leads a session of its own; resolves when the program runs. Rejects with a `StartError` worded
  * like a container runtime's.
  */
-export async function launch(
-  { argv, workingDir, env }: Launch,
-  streams: StandardStreams,
-): Promise<{ child: ChildProcess; pid: number }> {
-  const [program, ...args] = argv;
+export async function launch(how: Launch, streams: StandardStreams): Promise<{ child: ChildProcess; pid: number }> {
   try {
-    if (!program) throw new StartError('no command specified');
-    if (!statSync(workingDir, { throwIfNoEntry: false })?.isDirectory()) {
-      throw new StartError(`chdir to cwd ("${workingDir}") failed: no such directory on this machine`);
-    }
-    const child = spawn(program, args, { cwd: workingDir, env, stdio: streams.childFds, detached: true });
+    const program = programOf(how);
+    const { argv, workingDir, env } = how;
+    const child = spawn(program, argv.slice(1), { cwd: workingDir, env, stdio: streams.childFds, detached: true });
     await new Promise<void>((resolve, reject) => {
       child.once('spawn', resolve);
       child.once('error', (error: NodeJS.ErrnoException) => {
-        const cause = error.code === 'ENOENT' ? 'executable file not found on this machine' : error.message;
-        reject(new StartError(`unable to start container process: exec: "${program}": ${cause}`));
+        reject(notStarted(program, error.code === 'ENOENT' ? NOT_FOUND : error.message));
       });
     });
     return { child, pid: child.pid! };

@@ -1,5 +1,6 @@
 /** Answers log, attach and exec of pods, with the errors of the real API server and kubelet. */
 
+import { existsSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
@@ -10,7 +11,6 @@ import type { ContainerLoop } from './container-loop.ts';
 import { type LogOptions, readLog } from './log-read.ts';
 import type { PipeFactory } from './pipes.ts';
 import type { PodWorker } from './pod.ts';
-import type { ProcessTable } from './process-table.ts';
 import type { PodFolders } from './records.ts';
 import { attach, exec, refuse } from './streams.ts';
 
@@ -19,7 +19,7 @@ export interface HandlerDeps {
   worker(uid: string): PodWorker | undefined;
   folders: PodFolders;
   pipes: PipeFactory;
-  table: ProcessTable;
+  keeper: string | undefined;
   now(): number;
 }
 
@@ -101,7 +101,7 @@ export function podHandlers(deps: HandlerDeps): PodHandlers {
       if (!speaksProtocol(upgrade.req)) {
         throw badRequest('Sec-WebSocket-Protocol: must offer v5.channel.k8s.io or v4.channel.k8s.io');
       }
-      if (isTrue(query.get('tty'))) throw badRequest('the embedded cluster has no terminals: leave out tty (-t)');
+      if (isTrue(query.get('tty'))) checkTerminal(kind, deps.keeper);
       if (kind === 'exec' && query.getAll('command').length === 0) throw badRequest('command: required');
       const container = loop?.current;
       // The real API server accepts the connection first and then reports the failed connection to the kubelet over it.
@@ -112,6 +112,18 @@ export function podHandlers(deps: HandlerDeps): PodHandlers {
       else exec(upgrade, query, container, deps);
     },
   };
+}
+
+/** Refuses a terminal that cannot be had. */
+function checkTerminal(kind: 'attach' | 'exec', keeper: string | undefined): void {
+  if (kind === 'attach')
+    throw badRequest('tty: containers of the embedded cluster have no terminal; leave it out (-t)');
+  if (!keeper || !existsSync(keeper)) {
+    const where = keeper ? `, which is not at ${keeper}` : '';
+    throw badRequest(
+      `tty: a terminal needs Berth's keeper${where}; build it with make keeper, on Linux, or leave tty out (-t)`,
+    );
+  }
 }
 
 async function sendLog(res: ServerResponse, pieces: AsyncGenerator<Buffer>, signal: AbortSignal): Promise<void> {

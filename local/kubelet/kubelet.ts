@@ -26,6 +26,8 @@ export interface KubeletOptions {
   /** BERTH_HOME: pods get folders under `pods`, logs and records are under `kubelet`. */
   home: string;
   images: Images;
+  /** Path of Berth's keeper, which commands on a terminal run under; without it there are none. */
+  keeper?: string;
   clock: Clock;
   random: Random;
   logger: Logger;
@@ -52,7 +54,7 @@ export class Kubelet {
       worker: (uid) => this.#workers.get(uid),
       folders: this.#folders,
       pipes: this.#pipes,
-      table: this.#table,
+      keeper: options.keeper,
       now: () => options.clock.now(),
     });
     this.handlers = {

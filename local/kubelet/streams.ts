@@ -1,5 +1,6 @@
 /** Attach and exec: connects a client's channels with a container's process, or with a new one beside it. */
 
+import { Readable, type Writable } from 'node:stream';
 import {
   ChannelStream,
   exitStatus,
@@ -8,18 +9,17 @@ import {
   type StreamStatus,
   type Upgrade,
 } from './channels.ts';
-import { exitOf, launch, type RunningContainer } from './container.ts';
+import { exitOf, type Launch, launch, type RunningContainer } from './container.ts';
 import { Output } from './output.ts';
-import type { PipeFactory, StandardStreams } from './pipes.ts';
-import type { ProcessTable } from './process-table.ts';
-import { identify, killBelonging } from './processes.ts';
+import type { PipeFactory } from './pipes.ts';
+import { launchOnTerminal } from './terminal.ts';
 
 /** Accepts the upgrade and at once reports why there is nothing to connect to. */
 export function refuse(upgrade: Upgrade, query: URLSearchParams, status: StreamStatus): void {
   ChannelStream.accept(upgrade, query, (stream) => stream.finish(status));
 }
 
-function stdinTarget(stdin: NonNullable<StandardStreams['stdin']>, close: () => void): StdinTarget {
+function stdinTarget(stdin: Writable, close: () => void): StdinTarget {
   return {
     write: (data) => (stdin.writable ? stdin.write(data) : true),
     onDrain(listener) {
@@ -54,15 +54,22 @@ export function attach(
   });
 }
 
-/** Runs a command beside the container's process, in the same directory and with the same environment. */
+/**
+ * Runs a command beside the container's process, in the same directory and with the same environment. A client that goes
+ * takes the command's streams along and not the command, as on a real cluster, or its terminal, which ends it.
+ */
 export function exec(
   upgrade: Upgrade,
   query: URLSearchParams,
   container: RunningContainer,
-  deps: { pipes: PipeFactory; table: ProcessTable },
+  deps: { pipes: PipeFactory; keeper: string | undefined },
 ): void {
   ChannelStream.accept(upgrade, query, (stream) => {
-    runCommand(stream, query.getAll('command'), container, deps).then(
+    const how = { ...container.launch, argv: query.getAll('command') };
+    const { pipes, keeper } = deps;
+    const run =
+      stream.tty && keeper ? runOnTerminal(stream, how, container, keeper) : runCommand(stream, how, container, pipes);
+    run.then(
       (exitCode) => stream.finish(exitStatus(exitCode)),
       (error: Error) => stream.finish(internalError(`error executing command in container: ${error.message}`)),
     );
@@ -71,33 +78,51 @@ export function exec(
 
 async function runCommand(
   stream: ChannelStream,
-  argv: string[],
+  how: Launch,
   container: RunningContainer,
-  { pipes, table }: { pipes: PipeFactory; table: ProcessTable },
+  pipes: PipeFactory,
 ): Promise<number> {
   const streams = await pipes.open(stream.stdin);
   try {
     const output = new Output(streams.stdout, streams.stderr);
     output.add(stream);
-    stream.closed.then(() => output.remove(stream));
-    const { child, pid } = await launch({ ...container.launch, argv }, streams);
-    const leader = identify(table, pid);
-    let ended = false;
-    const exited = exitOf(child).finally(() => {
-      ended = true;
-    });
-    // The container ended meanwhile and may have missed this process.
-    if (!container.running) await container.kill();
+    const { child } = await launch(how, streams);
+    const exited = exitOf(child);
+    await endIfLate(container);
     const { stdin } = streams;
     if (stdin) stream.readStdin(stdinTarget(stdin, () => stdin.end()));
-    // A command whose client has gone is ended; background processes of a command that ended by itself stay.
-    stream.closed.then(() => {
-      if (leader && !ended) return killBelonging(table, { leaders: [leader], marked: () => false });
-    });
+    stream.closed.then(() => streams.destroy());
     const exitCode = await exited;
     await Promise.race([output.ended, stream.closed]);
     return exitCode;
   } finally {
     streams.destroy();
   }
+}
+
+async function runOnTerminal(
+  stream: ChannelStream,
+  how: Launch,
+  container: RunningContainer,
+  keeper: string,
+): Promise<number> {
+  const terminal = await launchOnTerminal(keeper, how);
+  const output = new Output(terminal.output, Readable.from([]));
+  output.add(stream);
+  stream.closed.then(() => {
+    output.remove(stream);
+    terminal.hangUp();
+  });
+  await endIfLate(container);
+  stream.readSizes((size) => terminal.resize(size));
+  const { input } = terminal;
+  if (stream.stdin) stream.readStdin(stdinTarget(input, () => input.end()));
+  const exitCode = await terminal.exited;
+  await Promise.race([output.ended, stream.closed]);
+  return exitCode;
+}
+
+/** Kills the processes of a container that ended meanwhile and may have missed the newest. */
+async function endIfLate(container: RunningContainer): Promise<void> {
+  if (!container.running) await container.kill();
 }

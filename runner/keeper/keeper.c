@@ -186,6 +186,7 @@ static int obey(pid_t agent) {
     if (commands[i] == 'L') list_family();
     if (commands[i] == 'S') hold();
     if (commands[i] == 'C') release_family();
+    if (commands[i] == 'H') hang_up(&terminal, &in, &out);
   }
   return kill_all;
 }

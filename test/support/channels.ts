@@ -67,6 +67,10 @@ export class Channels {
     this.#socket.send(Buffer.concat([Buffer.of(0), Buffer.from(text)]));
   }
 
+  resize(rows: number, columns: number): void {
+    this.#socket.send(Buffer.concat([Buffer.of(4), Buffer.from(JSON.stringify({ Width: columns, Height: rows }))]));
+  }
+
   closeStdin(): void {
     this.#socket.send(Buffer.of(255, 0));
   }

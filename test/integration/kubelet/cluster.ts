@@ -1,8 +1,9 @@
 /** An API server and a kubelet in this process, with a home of their own, and a client for what goes over the wire. */
 
-import { mkdtempSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { Agent, request } from 'undici';
 import { secrets } from '../../../core/kube/resources.ts';
 import { silentLogger, systemClock, systemRandom } from '../../../core/system.ts';
@@ -13,8 +14,13 @@ import { type TestServer, testServer } from '../../support/api-server.ts';
 import { Channels } from '../../support/channels.ts';
 import { eventually } from '../../support/eventually.ts';
 import { type Connection, RawApi } from '../../support/raw-api.ts';
+import { skipWithout } from '../../support/requires.ts';
 
 export const SHELL_IMAGE = 'test.local/shell';
+
+const KEEPER = fileURLToPath(new URL('../../../build/keeper', import.meta.url));
+/** A reason to skip what needs terminals, which the keeper makes. */
+export const noTerminals = skipWithout('keeper', existsSync(KEEPER), 'there is no build/keeper: run make keeper');
 
 const images = {
   [SHELL_IMAGE]: { entrypoint: ['/bin/sh', '-c'] },
@@ -39,10 +45,10 @@ export class TestCluster {
     this.#dispatcher = new Agent({ connect: { ca: server.ca } });
   }
 
-  static async start(): Promise<TestCluster> {
+  static async start(keeper = KEEPER): Promise<TestCluster> {
     const home = mkdtempSync(join(tmpdir(), 'berth-kubelet-'));
     let cluster: TestCluster | undefined;
-    const kubelet = newKubelet(home);
+    const kubelet = newKubelet(home, keeper);
     const current = () => (cluster?.kubelet ?? kubelet).handlers;
     const server = await testServer({
       pods: { log: (...args) => current().log(...args), stream: (...args) => current().stream(...args) },
@@ -158,10 +164,10 @@ export class TestCluster {
     return Channels.open(this.connection, this.#path(name, 'attach', all), protocol);
   }
 
-  exec(name: string, command: string[], query: Record<string, string> = {}): Promise<Channels> {
+  exec(name: string, command: string[], query: Record<string, string> = {}, protocol?: string): Promise<Channels> {
     const all = new URLSearchParams({ stdout: 'true', stderr: 'true', ...query });
     for (const word of command) all.append('command', word);
-    return Channels.open(this.connection, this.#path(name, 'exec', all));
+    return Channels.open(this.connection, this.#path(name, 'exec', all), protocol);
   }
 
   #path(name: string, what: string, query: URLSearchParams): string {
@@ -169,6 +175,6 @@ export class TestCluster {
   }
 }
 
-function newKubelet(home: string): Kubelet {
-  return new Kubelet({ home, images, clock: systemClock, random: systemRandom, logger: silentLogger });
+function newKubelet(home: string, keeper = KEEPER): Kubelet {
+  return new Kubelet({ home, images, keeper, clock: systemClock, random: systemRandom, logger: silentLogger });
 }

@@ -6,6 +6,7 @@ import type { Effects, ReconcileContext } from './act/context.ts';
 import { endBrokenTurn } from './act/end-broken-turn.ts';
 import { perform } from './act/perform.ts';
 import { readTurns } from './act/read-turns.ts';
+import { admitSession } from './act/slots.ts';
 import { writeSession } from './act/write-session.ts';
 import type { Action } from './decide/actions.ts';
 import { isProgrammingError } from './decide/broken.ts';
@@ -110,9 +111,10 @@ export class Reconciler {
       if (isProgrammingError(error) && !signal.aborted) await endBrokenTurn(attempt, error);
       throw error;
     } finally {
-      const { stoppedBy, actions } = attempt.decision ?? {};
+      const { stoppedBy, actions, admission } = attempt.decision ?? {};
       const { uid } = session.metadata;
-      const facts = { session: key, uid, actions: actions?.map((action) => action.do), stoppedBy, requeueMs };
+      const done = actions?.map((action) => action.do);
+      const facts = { session: key, uid, actions: done, admits: admission?.pod, stoppedBy, requeueMs };
       effects.log.debug(facts, 'session reconciled');
     }
   }
@@ -159,8 +161,7 @@ export class Reconciler {
   /** Joins or leaves the queue and the group in the step in which the decision was made: no other session came between. */
   #commitCapacity({ effects, key, session }: Attempt, world: World, decision: Decision): void {
     const { ledger, links } = effects;
-    const owns = decision.actions.some((action) => action.do === 'OwnIncarnation');
-    const wants = decision.waiting ? 'Slot' : owns ? 'OwnIncarnation' : 'Nothing';
+    const wants = decision.waiting ? 'Slot' : decision.admission ? 'Admission' : 'Nothing';
     ledger.commitQueue(world.applicant, wants);
     if (wants === 'Nothing') this.#options.onNoSlotWanted(key);
     if (decision.group === 'Begins') ledger.groups.reserve(key);
@@ -196,13 +197,23 @@ export class Reconciler {
   /** Acts, and writes the status if nothing speaks against it. */
   async #act(attempt: Attempt, world: World, decision: Decision): Promise<Outcome> {
     const { effects, key, memory, signal } = attempt;
+    const context: ReconcileContext = { effects, key, world, memory, signal };
+    return (await this.#perform(attempt, context, decision.actions)) ?? this.#write(attempt, context, decision);
+  }
+
+  /** Carries the actions out. Resolves with undefined if the status follows. */
+  async #perform(
+    attempt: Attempt,
+    context: ReconcileContext,
+    actions: readonly Action[],
+  ): Promise<Outcome | undefined> {
+    const { effects, world, memory, signal } = context;
     const { clock } = effects;
     const jumps = clock.remote?.jumps;
     const isTimeWrong = () => clock.remote?.jumps !== jumps;
-    const context: ReconcileContext = { effects, key, world, memory, signal };
     const { firstTurnProblem: knewProblem, incarnation: knew } = memory;
     try {
-      for (const action of decision.actions) {
+      for (const action of actions) {
         signal.throwIfAborted();
         this.#options.closing.throwIfAborted();
         // The decision was made by a time that has turned out wrong.
@@ -210,8 +221,6 @@ export class Reconciler {
         attempt.turn = 'turn' in action ? world.turns.find((turn) => turn === action.turn) : undefined;
         await perform(action, context);
         attempt.turn = undefined;
-        // The write that owns an incarnation is the one write of the session in this reconcile.
-        if (action.do === 'OwnIncarnation') return { kind: 'EventFollows' };
         // Without its runner bound, the turn must not be written Running.
         const { contentsLost, startProblem } = memory.incarnation;
         if (action.do === 'Bind' && (contentsLost || (startProblem && !knew.startProblem)))
@@ -223,11 +232,16 @@ export class Reconciler {
     } catch (error) {
       return isConflict(error) ? { kind: 'Conflict' } : { kind: 'ActionFailed', error };
     }
-    if (isTimeWrong()) return { kind: 'DecideAgain' };
+    return isTimeWrong() ? { kind: 'DecideAgain' } : undefined;
+  }
+
+  async #write(attempt: Attempt, context: ReconcileContext, { status, admission }: Decision): Promise<Outcome> {
+    const { closing } = this.#options;
+    const write = () => writeSession(context, { status, hasLive: this.#hasLive(attempt, context.world), closing });
     try {
-      const write = { status: decision.status, hasLive: this.#hasLive(attempt, world), closing: this.#options.closing };
-      const writeInMs = await writeSession(context, write);
-      return { kind: 'Done', writeInMs };
+      if (!admission) return { kind: 'Done', writeInMs: await write() };
+      await admitSession(context, admission, status, write);
+      return { kind: 'EventFollows' };
     } catch (error) {
       if (isNotFound(error)) return { kind: 'EventFollows' };
       if (isConflict(error)) return { kind: 'Conflict' };
@@ -237,7 +251,8 @@ export class Reconciler {
 
   /**
    * Writes the status that follows from what an action that failed has told the memory: the next reconcile may be minutes
-   * away. Best effort, as the error counts.
+   * away. It is decided once more, because the decision that failed was made without that, and only its status is used. Best
+   * effort, as the error counts.
    */
   async #showProblem(attempt: Attempt, world: World): Promise<void> {
     const { effects, session, memory, signal, key } = attempt;
@@ -246,12 +261,12 @@ export class Reconciler {
     // The actions before the one that failed may have written turns.
     const turns = withDeleted(observe(effects, session, memory).turns, memory.uncounted);
     const now: World = { ...world, turns, memory, now: effects.clock.now(), monotonic: effects.clock.monotonic() };
-    const { status, actions } = decide(now);
+    const { status, actions, admission } = decide(now);
     // The status lets go of the pod only with the actions that must precede that.
     if (status.podName !== session.status?.podName) return;
     // This status counts the session as admitted, and its turn as waiting for nothing or as ended, only with the writes that
     // admit the one and end the other.
-    if (actions.some((action) => action.do === 'OwnIncarnation' || action.do === 'WriteTurn')) return;
+    if (admission || actions.some((action) => action.do === 'WriteTurn')) return;
     try {
       const shown = actions.find((action) => action.do === 'ShowWait');
       const context = { effects, key, world: now, memory, signal };

@@ -22,7 +22,7 @@ import { makeRoom } from './make-room.ts';
 import { readFiles } from './read-files.ts';
 import { takeLog } from './read-log.ts';
 import { giveInput, letRun } from './runnerless.ts';
-import { ownIncarnation, withSlotHeld } from './slots.ts';
+import { withSlotHeld } from './slots.ts';
 import { startTurn } from './start-turn.ts';
 import { abortSuspension, askForSuspension, undoSuspension, verifySuspension } from './suspension.ts';
 import { writingSession } from './too-large.ts';
@@ -51,7 +51,6 @@ const handlers: Handlers = {
   WriteTurn: writeTurnDecided,
   ShowWait: async (context, { turn, status }) => void (await writeTurn(context, turn, status)),
   EndReplaced: async (context, { turn, status }) => endReplaced(context, turn, status),
-  OwnIncarnation: async (context, { claim }) => ownIncarnation(context, claim),
   ClaimPod: async (context, action) => claimPod(context, action),
   CreatePod: async (context, { settings, turn }) =>
     withSlotHeld(context, context.world.session.status?.podName as string, () => createPod(context, settings, turn)),

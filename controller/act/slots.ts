@@ -1,38 +1,35 @@
-import type { StoredPod } from '../../core/kube/builtin.ts';
 import { isConflict, isRefusal } from '../../core/kube/errors.ts';
 import { sessions } from '../../core/resources/kinds.ts';
-import { podName } from '../../core/resources/names.ts';
-import { admittedStatus } from '../decide/admission.ts';
+import type { SessionStatus } from '../../core/resources/session.ts';
+import type { Admission } from '../decide/draft.ts';
 import { learn } from '../observed/memory.ts';
-import type { World } from '../observed/world.ts';
 import type { ReconcileContext } from './context.ts';
-import { writingSession } from './too-large.ts';
+
+/** Running slots: reserved before the write that needs them, and confirmed when it is known what has become of it. */
 
 /**
- * Takes a slot, then writes the next incarnation and its pod's name at the version decided upon. Whoever wins this write
- * owns the incarnation; the loser's slot is released.
+ * Takes the slot that was decided upon, then has `write` write `status`, which admits the session, at the version decided upon.
+ * Whoever wins this write owns the incarnation; the loser's slot is released. Where the slot or the pod of a pool has gone to
+ * another session since the decision, which may have had turns to write first, nothing is written: there is another decision.
  */
-export async function ownIncarnation(
-  { effects, world, key, signal, memory }: ReconcileContext,
-  decided: StoredPod | undefined,
+export async function admitSession(
+  context: ReconcileContext,
+  { incarnation, pod, claim }: Admission,
+  status: SessionStatus,
+  write: () => Promise<unknown>,
 ): Promise<void> {
-  const { api, statuses, ledger, log } = effects;
+  const { effects, world, key, signal, memory } = context;
+  const { api, ledger, log } = effects;
   const { session } = world;
   const { namespace, name } = session.metadata;
-  // Sessions that come at once decide upon the same pod, and have created their turns since.
-  const isSpare = ({ metadata }: StoredPod) => ledger.isSpare(namespace, metadata.name);
-  const claim = decided && (world.warm?.pods.find(isSpare) ?? decided);
-  const incarnation = (session.status?.incarnation ?? 0) + 1;
-  const pod = claim?.metadata.name ?? podName(session.metadata.uid, incarnation);
   if (!ledger.reserve(world.applicant, pod)) {
-    ledger.wait(world.applicant);
+    // The ledger has the session decided again at once where the pod of a pool is gone. Otherwise the queue does, in its turn.
+    if (!claim || ledger.isSpare(namespace, pod)) ledger.wait(world.applicant);
     return;
   }
-  prefetchState(effects, world, signal);
+  prefetchState(context, status);
   try {
-    const status = admittedStatus(world, { incarnation, pod, claim });
-    const write = () => statuses.write(sessions, session.metadata, status, signal);
-    await writingSession(effects, session, write);
+    await write();
     learn(memory, { fact: 'IncarnationOwned', since: world.monotonic });
     log.info({ session: key, uid: session.metadata.uid, incarnation }, 'session admitted');
     if (!claim && world.warm?.fits) effects.pools.count('missed', namespace, world.warm.pool);
@@ -53,8 +50,10 @@ export async function ownIncarnation(
 }
 
 /** Begins to read the state that the runner will be given, while the session gets its pod. */
-function prefetchState({ statePrefetch, store }: ReconcileContext['effects'], { session }: World, signal: AbortSignal) {
-  const { state } = session.status ?? {};
+function prefetchState(
+  { effects: { statePrefetch, store }, world: { session }, signal }: ReconcileContext,
+  { state }: SessionStatus,
+): void {
   if (state?.ref === undefined) return;
   const { namespace, uid: sessionUID } = session.metadata;
   const { incarnation, seq, bytes } = state;

@@ -178,7 +178,7 @@ export class Ledger {
    * Updates the queue after the decision: the session waits, is about to take the slot that `assess` found for it, or wants
    * none. There must be no await between `assess` and this call.
    */
-  commitQueue(applicant: Applicant, wants: 'Slot' | 'Nothing' | 'OwnIncarnation'): void {
+  commitQueue(applicant: Applicant, wants: 'Slot' | 'Nothing' | 'Admission'): void {
     if (wants === 'Nothing') this.leave(applicant.key);
     else if (wants === 'Slot' || this.#queue.has(applicant.key)) this.wait(applicant);
   }

@@ -36,11 +36,6 @@ export type Action =
   | { do: 'ShowWait'; turn: CachedTurn; status: TurnStatus }
   /** Ends a turn of a former session of this name, after a live read of the session. */
   | { do: 'EndReplaced'; turn: CachedTurn; status: TurnStatus }
-  /**
-   * Takes a slot and writes incarnation + 1 with the pod's name. The leader whose write succeeds owns the incarnation. `claim`:
-   * the pod of a pool, which has its slot already.
-   */
-  | { do: 'OwnIncarnation'; claim?: StoredPod }
   /** Makes the pod of a pool that the status names the session's, by a write at the pod's version; `pod` as last observed. */
   | { do: 'ClaimPod'; podUID: string; pod?: StoredPod }
   /** `turn`: the pod is runnerless, and made for it. */

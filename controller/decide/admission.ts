@@ -1,72 +1,58 @@
 import { defined } from '../../core/defined.ts';
-import type { StoredPod } from '../../core/kube/builtin.ts';
-import { LABEL_POOL } from '../../core/resources/names.ts';
-import { reasons } from '../../core/resources/reasons.ts';
+import { LABEL_POOL, podName } from '../../core/resources/names.ts';
 import type { SessionStatus } from '../../core/resources/session.ts';
-import { ownTurns } from '../observed/own-turns.ts';
 import type { World } from '../observed/world.ts';
 import { environmentOf } from '../settings/environment.ts';
 import { settingsDigest } from '../settings/session-digest.ts';
-import { withCondition } from '../status/conditions.ts';
-import { withPhaseSince, withSessionReason } from '../status/reason.ts';
-import { statePersisted } from '../status/state-persisted.ts';
+import type { Admission } from './draft.ts';
 
-/** An incarnation that is admitted. `claim`: the pod of a pool that it takes. */
-interface Admission {
-  incarnation: number;
-  pod: string;
-  claim: StoredPod | undefined;
+/** The admission of a session: its next incarnation, with a slot and a pod. */
+
+/** The next incarnation of a session for which there is a slot: with the first pod of a pool that it can claim, or a pod of its own. */
+export function nextIncarnation({ session, warm }: World): Admission {
+  const incarnation = (session.status?.incarnation ?? 0) + 1;
+  const [claim] = warm?.pods ?? [];
+  return claim
+    ? { incarnation, pod: claim.metadata.name, claim }
+    : { incarnation, pod: podName(session.metadata.uid, incarnation) };
 }
 
-/**
- * Returns the status that admits a session. It says all that later decisions would say beside it, so that nothing has to be written
- * until the runner is bound.
- */
-export function admittedStatus(world: World, { incarnation, pod, claim }: Admission): SessionStatus {
-  const { session, class: sessionClass, agentFiles, memory, now } = world;
-  const { podUID: _p, queue: _q, currentTurn: _c, agentFiles: _f, environment: _e, ...rest } = session.status ?? {};
+/** Fields of the status that an admission replaces: the incarnation, its pod, and what the pod is made from. */
+export function admissionFields(
+  world: World,
+  { incarnation, pod, claim }: Admission,
+): Pick<
+  SessionStatus,
+  | 'incarnation'
+  | 'podName'
+  | 'podUID'
+  | 'agentFiles'
+  | 'environment'
+  | 'classGeneration'
+  | 'settingsDigest'
+  | 'restartRequest'
+> {
+  const { session, class: sessionClass, agentFiles } = world;
   const { restartRequest } = session.spec;
   const files = [...(agentFiles ?? [])].map(([configMap, digest]) => ({ configMap, digest }));
   const found = environmentOf(world, sessionClass?.spec.runner ?? 'Embedded');
-  const generation = session.metadata.generation;
-  const admitted = {
-    status: 'True',
-    reason: 'Admitted',
-    message: `Incarnation ${incarnation} holds a running slot.`,
-  } as const;
-  const starting = {
-    status: 'False',
-    reason: 'Starting',
-    message: claim
-      ? `Pod ${pod} is taken from pool "${claim.metadata.labels?.[LABEL_POOL]}"${world.warm?.starting.has(pod) ? ' while it starts' : ''}, and its runner is awaited.`
-      : `Pod ${pod} is created and its runner is awaited.${whyCold(world)}`,
-  } as const;
-  let conditions = withCondition(rest.conditions, 'Admitted', admitted, now, generation);
-  conditions = withCondition(conditions, 'Ready', starting, now, generation);
-  const plain = { ...starting, message: reasons.Starting };
-  conditions = withCondition(conditions, 'Suspended', plain, now, generation);
-  if (session.spec.turns === 'One') conditions = withCondition(conditions, 'Finished', plain, now, generation);
-  const next: SessionStatus = {
-    ...rest,
-    turns: { total: 0, succeeded: 0, failed: 0, ...rest.turns },
-    observedGeneration: generation ?? 0,
-    phase: 'Starting',
+  return {
     incarnation,
     podName: pod,
     ...(claim ? { podUID: claim.metadata.uid } : {}),
-    conditions,
     ...(files.length > 0 ? { agentFiles: files } : {}),
     ...(found && 'taken' in found ? { environment: found.taken } : {}),
     ...(sessionClass?.metadata.generation ? { classGeneration: sessionClass.metadata.generation } : {}),
     settingsDigest: settingsDigest(session.spec),
     ...defined({ restartRequest }),
   };
-  const subject = {
-    world: { ...world, memory: { ...memory, incarnation: {} } },
-    turns: ownTurns(session, world.turns),
-  };
-  next.conditions = withCondition(conditions, 'StatePersisted', statePersisted(subject, next), now, generation);
-  return withPhaseSince(withSessionReason(next), session.status, now);
+}
+
+/** Message of the condition `Ready` from the admission on: which pod it is, and why it is not one of a pool. */
+export function startMessage(world: World, { pod, claim }: Admission): string {
+  if (!claim) return `Pod ${pod} is created and its runner is awaited.${whyCold(world)}`;
+  const stillStarts = world.warm?.starting.has(pod) ? ' while it starts' : '';
+  return `Pod ${pod} is taken from pool "${claim.metadata.labels?.[LABEL_POOL]}"${stillStarts}, and its runner is awaited.`;
 }
 
 /** A sentence for sessions that start cold beside a pool of their class, with a space before it. */

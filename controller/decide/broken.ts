@@ -28,7 +28,10 @@ export function failedAgain(before: Failing | undefined, now: number): { failing
   return { failing, isEnough: failing.count >= MOST_FAILURES && now - failing.since >= LEAST_MS };
 }
 
-/** A turn that alone makes decisions about the session fail. */
+/**
+ * A turn that alone makes decisions about the session fail: `decide` is tried with one turn after the other, because its error does
+ * not tell which of them it is about.
+ */
 export function culprit(world: World, decide: (world: World) => unknown): CachedTurn | undefined {
   const fails = (turns: CachedTurn[]) => {
     try {

@@ -7,7 +7,7 @@ import { effective, isProblem } from '../settings/effective.ts';
 import { environmentOf } from '../settings/environment.ts';
 import { isRunnerless } from '../settings/runnerless.ts';
 import type { Action } from './actions.ts';
-import type { Draft, Policy } from './draft.ts';
+import type { Admission, Draft, Policy } from './draft.ts';
 import { groupPart } from './group.ts';
 import { adoptApprovals, cancelWaiting, consume, question, unanswered } from './policies/approval.ts';
 import { claim, unbound } from './policies/claim.ts';
@@ -31,6 +31,8 @@ export interface Decision {
   actions: Action[];
   /** Status of the session after the actions. */
   status: SessionStatus;
+  /** The status admits the session: its slot is reserved in the step of the decision. */
+  admission?: Admission;
   /** The session wants a slot and has none. */
   waiting: boolean;
   /** True if the session could start with its settings. */
@@ -122,7 +124,7 @@ export function decide(world: World): Decision {
     stoppedBy = policy.name;
     break;
   }
-  const { waiting } = draft;
+  const { waiting, admission } = draft;
   const status = sessionStatus(draft);
   if (!isDeleted) showWait(draft, status);
   return {
@@ -132,7 +134,7 @@ export function decide(world: World): Decision {
     canStart: !isProblem(settings),
     group: groupPart(draft),
     wakeAt: draft.wakeAt,
-    ...defined({ stoppedBy }),
+    ...defined({ admission, stoppedBy }),
   };
 }
 

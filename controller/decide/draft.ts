@@ -1,3 +1,4 @@
+import type { StoredPod } from '../../core/kube/builtin.ts';
 import { movedByLeaps } from '../observed/clock-jumps.ts';
 import type { CachedTurn, Problem } from '../observed/world.ts';
 import type { Subject } from '../settings/subject.ts';
@@ -10,11 +11,22 @@ import type { Action } from './actions.ts';
 const PRECEDENCE = ['Binding', 'Pod', 'Creation', 'Slot', 'Deletion', 'FirstTurn', 'Settings'] as const;
 type ProblemSource = (typeof PRECEDENCE)[number];
 
+/** An incarnation that a session is about to take. */
+export interface Admission {
+  incarnation: number;
+  /** Name of its pod. */
+  pod: string;
+  /** The pod of a pool that has this name, and has a slot already; absent: the pod is made, and takes a slot. */
+  claim?: StoredPod;
+}
+
 /** Result of the policies, which they build up one after the other. */
 export interface Draft extends Subject {
   actions: Action[];
   /** The session wants a slot and has none. */
   waiting: boolean;
+  /** The session takes its next incarnation: the status says so, and the write of it admits the session. */
+  admission?: Admission;
   /** The pod is gone for good: the status lets go of it. */
   released: boolean;
   /** The pod is being given up to suspend the session. */

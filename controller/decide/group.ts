@@ -54,7 +54,7 @@ export function groupPart(draft: Draft): 'Waits' | 'Begins' | undefined {
   // A turn that waits for room in the store would keep the group from others, whose end may be what makes the room.
   if (ends || roomWait(draft)) return undefined;
   if (!world.group.free) return 'Waits';
-  if (actions.some(({ do: what }) => what === 'OwnIncarnation')) return 'Begins';
+  if (draft.admission) return 'Begins';
   const starts =
     session.status?.podName && !draft.released && !(pod && (pod.metadata.deletionTimestamp || isOver(pod)));
   return starts ? 'Begins' : undefined;

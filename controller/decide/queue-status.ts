@@ -41,7 +41,7 @@ export function queueStatus(draft: Draft, failures: SessionStatus['startFailures
     const { position, waiting: reason, holders } = slot;
     return { position, since, reason, ...(holders ? { holders } : {}) };
   }
-  if (!draft.released && session.status?.podName) return undefined;
+  if (draft.admission || (!draft.released && session.status?.podName)) return undefined;
   if (failures?.reason === 'QuotaExceeded') return { since: before?.since ?? failures.since, reason: 'QuotaExceeded' };
   const limited = groupWait(draft) ?? roomWait(draft);
   if (limited && problemOf(draft)?.reason === limited.reason) return { since, reason: limited.reason };

@@ -4,6 +4,7 @@ import { isParked, waitingTurn } from '../observed/approvals.ts';
 import { ownContainer } from '../observed/pod-status.ts';
 import { isRunnerless, isRunnerlessPod } from '../settings/runnerless.ts';
 import { withSessionReason } from '../status/reason.ts';
+import { admissionFields } from './admission.ts';
 import { committedState } from './committed-state.ts';
 import { sessionConditions } from './conditions/conditions.ts';
 import { counted } from './counted-turns.ts';
@@ -24,7 +25,12 @@ export function sessionStatus(draft: Draft): SessionStatus {
   const before = session.status ?? {};
   const next: SessionStatus = { ...before, ...counted(draft), observedGeneration: session.metadata.generation ?? 0 };
 
-  if (draft.released) {
+  if (draft.admission) {
+    delete next.podUID;
+    delete next.agentFiles;
+    delete next.environment;
+    Object.assign(next, admissionFields(world, draft.admission));
+  } else if (draft.released) {
     delete next.podName;
     delete next.podUID;
     delete next.classGeneration;

@@ -58,8 +58,8 @@ export function showWait(draft: Draft, status: SessionStatus): void {
   }
   const index = indices.get(first) ?? turn.status.index;
   if (index === undefined || turn.status.phase === 'AwaitingApproval') return;
-  // A session that is about to own an incarnation says by that write that it starts.
-  if (actions.some(({ do: what }) => what === 'OwnIncarnation')) return;
+  // The write that admits a session says that it starts.
+  if (draft.admission) return;
   const wait = waitOf(draft, turn, status);
   if (!wait) return;
   const waits = queued(turn, index, wait.reason, world.now, wait.message);

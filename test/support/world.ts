@@ -1,6 +1,6 @@
 import { applicantOf } from '../../controller/capacity/applicant.ts';
 import type { Action } from '../../controller/decide/actions.ts';
-import { decide } from '../../controller/decide/decide.ts';
+import { type Decision, decide } from '../../controller/decide/decide.ts';
 import type { LinkView } from '../../controller/observed/link-view.ts';
 import { emptyMemory } from '../../controller/observed/memory.ts';
 import type {
@@ -230,8 +230,14 @@ export function aWorld({ memory, ...change }: WorldChange = {}): World {
   };
 }
 
-/** Returns the names of the decided actions. */
-export const does = (change: WorldChange) => decide(aWorld(change)).actions.map((action) => action.do);
+/** Returns what is decided in this world; see `stepsOf`. */
+export const does = (change: WorldChange) => stepsOf(decide(aWorld(change)));
+
+/** Returns what is done by a decision, in order: its actions, and the status that admits the session. */
+export const stepsOf = ({ actions, admission }: Pick<Decision, 'actions' | 'admission'>) => [
+  ...actions.map((action) => action.do),
+  ...(admission ? ['Admit' as const] : []),
+];
 
 /** Returns the statuses of turns that are to be written. */
 export const written = (actions: readonly Action[]): TurnStatus[] =>

@@ -7,11 +7,7 @@ import { type Draft, problemOf } from '../draft.ts';
 /** Condition `Admitted`: the session holds a slot, or why it holds none. */
 export function admitted(draft: Draft, next: SessionStatus): ConditionValue {
   const { session } = draft.world;
-  if (next.podName) {
-    // The write that owned the incarnation said more.
-    const before = session.status?.conditions?.find(({ type }) => type === 'Admitted');
-    return conditionValue('True', 'Admitted', before?.status === 'True' ? before.message : undefined);
-  }
+  if (next.podName) return conditionValue('True', 'Admitted', `Incarnation ${next.incarnation} holds a running slot.`);
   if (isProblem(draft.settings)) return conditionValue('False', draft.settings.reason, draft.settings.message);
   const problem = problemOf(draft);
   if (problem && problem.reason === next.queue?.reason) return conditionValue('False', problem.reason, problem.message);

@@ -5,6 +5,7 @@ import { startedContainer } from '../../observed/pod-status.ts';
 import type { CachedTurn } from '../../observed/world.ts';
 import { isRunnerlessPod } from '../../settings/runnerless.ts';
 import { type ConditionValue, conditionValue } from '../../status/conditions.ts';
+import { startMessage } from '../admission.ts';
 import { type Draft, problemOf } from '../draft.ts';
 import { isReady } from '../readiness.ts';
 import { howEnded } from './finished.ts';
@@ -28,6 +29,7 @@ const START_PROBLEMS: ReadonlySet<string> = new Set<Reason>([
 export function ready(draft: Draft, next: SessionStatus): ConditionValue {
   const { session } = draft.world;
   const { phase, podName, startFailures, currentTurn } = next;
+  if (draft.admission) return conditionValue('False', 'Starting', startMessage(draft.world, draft.admission));
   const problem = problemOf(draft);
   if (phase === 'Terminating') return conditionValue('False', 'Terminating');
   if (phase === 'Finished') return conditionValue('False', ...howEnded(draft, next));
@@ -42,13 +44,13 @@ export function ready(draft: Draft, next: SessionStatus): ConditionValue {
   }
   if (problem) return conditionValue('False', problem.reason, problem.message);
   if (!podName && startFailures) return conditionValue('False', startFailures.reason as Reason, startFailures.message);
-  // The reason of the last failed start stays until the next start, which begins with owning an incarnation, or until
-  // the pod has been given a turn after all.
+  // The reason of the last failed start stays until the next start, which begins with the admission, or until the pod has
+  // been given a turn after all.
   const last = session.status?.conditions?.find(({ type }) => type === 'Ready');
   if (last && START_PROBLEMS.has(last.reason) && !hasStarted(draft, next))
     return conditionValue('False', last.reason as Reason, last.message);
   if (podName) {
-    // The write that owned the incarnation said more: which pod it is, and why it is not one of a pool.
+    // The admission said more: which pod it is, and why it is not one of a pool.
     const isStarting = last?.status === 'False' && last.reason === 'Starting';
     return conditionValue('False', 'Starting', isStarting ? last.message : undefined);
   }

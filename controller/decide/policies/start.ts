@@ -9,6 +9,7 @@ import { isProblem } from '../../settings/effective.ts';
 import { grant, grantKept } from '../../settings/granted.ts';
 import { isRunnerless } from '../../settings/runnerless.ts';
 import { ended, nextAttemptAt, running } from '../../status/turn-status.ts';
+import { nextIncarnation } from '../admission.ts';
 import { stateIsWritten } from '../committed-state.ts';
 import { type Draft, type Policy, waitedSince, wake } from '../draft.ts';
 import { groupWait } from '../group.ts';
@@ -45,8 +46,7 @@ export const admit: Policy = (draft) => {
     return undefined;
   }
   if (slot === 'Available') {
-    const [claim] = draft.world.warm?.pods ?? [];
-    draft.actions.push({ do: 'OwnIncarnation', ...(claim ? { claim } : {}) });
+    draft.admission = nextIncarnation(draft.world);
     return 'Stop';
   }
   draft.waiting = true;

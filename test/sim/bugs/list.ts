@@ -87,10 +87,10 @@ export const bugs: readonly Bug[] = [
     edits: [
       {
         file: 'controller/act/slots.ts',
-        find: '    const write = () => statuses.write(',
+        find: '    await write();',
         replace: `    const settings = effective(session, world.class, world.installation);
     if (!isProblem(settings)) await api.create(pods, sessionPod(session, incarnation, settings), { signal });
-    const write = () => statuses.write(`,
+    await write();`,
       },
       {
         file: 'controller/act/slots.ts',

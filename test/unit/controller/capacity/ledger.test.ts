@@ -2,12 +2,12 @@ import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { describe, test } from 'vitest';
 import type { ReconcileContext } from '../../../../controller/act/context.ts';
-import { ownIncarnation, withSlotHeld } from '../../../../controller/act/slots.ts';
+import { admitSession, withSlotHeld } from '../../../../controller/act/slots.ts';
 import { Ledger } from '../../../../controller/capacity/ledger.ts';
 import { ApiError, TransportError } from '../../../../core/kube/errors.ts';
+import { poolPodName } from '../../../../core/resources/names.ts';
 import { anApplicant } from '../../../support/applicant.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
-import { writesOver } from '../../../support/writes.ts';
 import { available, setUp, whyNot } from './support.ts';
 
 describe('a slot', () => {
@@ -65,15 +65,31 @@ describe('a slot', () => {
     const session = caches.add(first.key);
     for (const applicant of [first, second]) ledger.wait(applicant);
     const conflict = new ApiError({ code: 409, reason: 'Conflict', message: 'the object has been modified' });
-    const api = { replace: () => Promise.reject(conflict), get: async () => session };
-    const effects = { ...writesOver(api), ledger };
-    const context = {
-      effects,
-      world: { session, turns: [], applicant: first, agentFiles: new Map(), now: 0 },
-      key: first.key,
-    } as unknown as ReconcileContext;
-    await assert.rejects(ownIncarnation(context, undefined), conflict);
+    const effects = { api: { get: async () => session }, ledger };
+    const context = { effects, world: { session, applicant: first }, key: first.key } as unknown as ReconcileContext;
+    const write = () => Promise.reject(conflict);
+    await assert.rejects(admitSession(context, { incarnation: 1, pod: 'pod-1' }, {}, write), conflict);
     assert.deepEqual([available(ledger, second), available(ledger, first)], [false, true]);
+  });
+  test('that has gone to another session since the decision is waited for, and nothing is written', async () => {
+    const { ledger, caches } = setUp({ max: 1 });
+    const applicant = anApplicant('a/1');
+    const world = { session: caches.add(applicant.key), applicant };
+    const context = { effects: { ledger }, world, key: applicant.key } as unknown as ReconcileContext;
+    ledger.reserve(anApplicant('a/other'), 'pod-other');
+    await admitSession(context, { incarnation: 1, pod: 'pod-1' }, {}, () => assert.fail('it is written'));
+    assert.deepEqual([...ledger.waiting()], [applicant.key]);
+  });
+  test('of a pod from a pool that has gone to another session is not waited for: the next decision has another', async () => {
+    const { ledger, caches, told } = setUp({ max: 3 });
+    const name = poolPodName('00000000-0000-4000-8000-00000000000a', 0);
+    const applicant = anApplicant('a/1');
+    const world = { session: caches.add(applicant.key), applicant };
+    const context = { effects: { ledger }, world, key: applicant.key } as unknown as ReconcileContext;
+    const claim = caches.addPod('a', name);
+    told.length = 0;
+    await admitSession(context, { incarnation: 1, pod: name, claim }, {}, () => assert.fail('it is written'));
+    assert.deepEqual([[...ledger.waiting()], told], [[], [applicant.key]]);
   });
   test('that the API server refuses to a session leaves its namespace its turn, unless an answer was lost before', async () => {
     const notFound = new ApiError({ code: 404, reason: 'NotFound', message: 'sessions.berth.dev "gone" not found' });
@@ -84,12 +100,12 @@ describe('a slot', () => {
       const [gone, next, other] = [anApplicant('a/gone'), anApplicant('a/next', { since: 5 }), anApplicant('b/1')];
       const session = caches.add(gone.key);
       for (const applicant of [gone, next, other]) ledger.wait(applicant);
-      const rest = [...answers];
-      const api = { replace: () => Promise.reject(rest.shift()), get: () => Promise.reject(notFound) };
-      const effects = { ...writesOver(api), ledger };
-      const world = { session, turns: [], applicant: gone, agentFiles: new Map(), now: 0 };
-      const context = { effects, world, key: gone.key } as unknown as ReconcileContext;
-      for (const _ of answers) await assert.rejects(ownIncarnation(context, undefined));
+      const effects = { api: { get: () => Promise.reject(notFound) }, ledger };
+      const context = { effects, world: { session, applicant: gone }, key: gone.key } as unknown as ReconcileContext;
+      for (const answer of answers) {
+        const write = () => Promise.reject(answer);
+        await assert.rejects(admitSession(context, { incarnation: 1, pod: 'pod-1' }, {}, write));
+      }
       ledger.leave(gone.key);
       await clock.advance(2 * 60_000);
       const isNext = [available(ledger, next), available(ledger, other)];

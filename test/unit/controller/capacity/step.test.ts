@@ -74,7 +74,7 @@ function recorded(maxRunning: number) {
 describe('a reconcile', () => {
   for (const [maxRunning, wants] of [
     [0, 'Slot'],
-    [1, 'OwnIncarnation'],
+    [1, 'Admission'],
   ] as const) {
     test(`has no await between its observation and its commit of capacity, where it wants ${wants}`, async () => {
       const { steps, reconcile } = recorded(maxRunning);

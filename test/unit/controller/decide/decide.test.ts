@@ -21,7 +21,7 @@ const bound = { session: aSession({ status: RUNNING_STATUS }), pod: aPod(), link
 
 describe('a slot and a pod', () => {
   test('a new session takes the next incarnation at once', () => {
-    assert.deepEqual(does({}), ['OwnIncarnation']);
+    assert.deepEqual(does({}), ['Admit']);
   });
   test('a new session that is held takes none', () => {
     const decision = decide(aWorld({ session: aSession({ spec: { suspend: true } }) }));
@@ -56,7 +56,7 @@ describe('a slot and a pod', () => {
   test('a suspended session starts only for a turn that is not held', () => {
     const status = { phase: 'Suspended', incarnation: 1 } as const;
     assert.deepEqual(does({ session: aSession({ status }) }), []);
-    assert.deepEqual(does({ session: aSession({ status }), turns: [aTurn()] }), ['OwnIncarnation']);
+    assert.deepEqual(does({ session: aSession({ status }), turns: [aTurn()] }), ['Admit']);
     const held = decide(aWorld({ session: aSession({ status, spec: { suspend: true } }), turns: [aTurn()] }));
     assert.deepEqual(
       written(held.actions).map(({ phase, conditions }) => [phase, conditions?.[0]?.reason]),

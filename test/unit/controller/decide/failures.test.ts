@@ -231,7 +231,7 @@ describe('a start that fails', () => {
     );
     assert.deepEqual(waits, [1, 2, 4, 60]);
     const due = failures(3, { at: at(-5) });
-    assert.ok(does({ session: aSession({ status: due }), turns: [aTurn()] }).includes('OwnIncarnation'));
+    assert.ok(does({ session: aSession({ status: due }), turns: [aTurn()] }).includes('Admit'));
   });
   test('three times by the pod’s own doing ends the turns that wait', () => {
     const status = { ...starting, incarnation: 3, startFailures: failures(2).startFailures! };
@@ -333,7 +333,7 @@ describe('a pod that cannot be created', () => {
     assert.deepEqual([reasonOf(status, 'Admitted'), reasonOf(status, 'Ready')], ['QuotaExceeded', 'QuotaExceeded']);
     const next = decide(aWorld({ session: aSession({ status }), turns: [aTurn()] }));
     assert.deepEqual(
-      [names(next.actions).includes('OwnIncarnation'), next.wakeAt, next.status.queue?.since],
+      [next.admission !== undefined, next.wakeAt, next.status.queue?.since],
       [false, NOW + 1000, status.queue?.since],
     );
   });
@@ -341,7 +341,7 @@ describe('a pod that cannot be created', () => {
     const { status } = decide(aWorld({ session, memory: { startProblem: quota } }));
     assert.equal(status.phase, 'Queued');
     const later = { ...status, startFailures: { ...status.startFailures!, at: at(-10) } };
-    assert.deepEqual(does({ session: aSession({ status: later }) }), ['OwnIncarnation']);
+    assert.deepEqual(does({ session: aSession({ status: later }) }), ['Admit']);
     const held = decide(aWorld({ session: aSession({ status: later, spec: { suspend: true } }) })).status;
     assert.deepEqual([held.phase, held.queue, held.startFailures], ['Suspended', undefined, undefined]);
   });

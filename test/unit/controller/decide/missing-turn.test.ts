@@ -2,7 +2,18 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import { decide } from '../../../../controller/decide/decide.ts';
 import { QuietWorld } from '../../../support/quiet-world.ts';
-import { aLink, aPod, aSession, aTurn, aWorld, does, NOW, RUNNING_STATUS, reasonOf } from '../../../support/world.ts';
+import {
+  aLink,
+  aPod,
+  aSession,
+  aTurn,
+  aWorld,
+  does,
+  NOW,
+  RUNNING_STATUS,
+  reasonOf,
+  stepsOf,
+} from '../../../support/world.ts';
 
 /** A session that takes one turn, without an input, a minute old. */
 const withoutTurn = (change: Parameters<typeof aSession>[0] = {}) =>
@@ -13,12 +24,9 @@ const input = { digest: 'd'.repeat(64), bytes: 7 };
 describe('a session that takes one turn, and has neither input nor turn', () => {
   test('is started ahead of its turn in its first minute', () => {
     const world = aWorld({ session: withoutTurn(), now: younger });
-    const { actions, wakeAt } = decide(world);
-    assert.deepEqual(
-      actions.map((action) => action.do),
-      ['OwnIncarnation'],
-    );
-    assert.equal(wakeAt, NOW);
+    const decision = decide(world);
+    assert.deepEqual(stepsOf(decision), ['Admit']);
+    assert.equal(decision.wakeAt, NOW);
   });
   test('takes no slot after that, and says what to do', () => {
     const { actions, waiting, status } = decide(aWorld({ session: withoutTurn() }));
@@ -46,27 +54,21 @@ describe('a session that takes one turn, and has neither input nor turn', () => 
     assert.deepEqual([waiting, status.queue], [false, undefined]);
   });
   test('starts when its turn comes, however late', () => {
-    assert.deepEqual(does({ session: withoutTurn(), turns: [aTurn()] }), ['OwnIncarnation']);
+    assert.deepEqual(does({ session: withoutTurn(), turns: [aTurn()] }), ['Admit']);
     const suspended = withoutTurn({ status: { phase: 'Suspended', incarnation: 1 } });
-    assert.deepEqual(does({ session: suspended, turns: [aTurn()] }), ['OwnIncarnation']);
-    assert.deepEqual(does({ session: withoutTurn(), turns: [aTurn({ owner: null })] }), [
-      'AdoptTurn',
-      'OwnIncarnation',
-    ]);
+    assert.deepEqual(does({ session: suspended, turns: [aTurn()] }), ['Admit']);
+    assert.deepEqual(does({ session: withoutTurn(), turns: [aTurn({ owner: null })] }), ['AdoptTurn', 'Admit']);
   });
   test('is none of those while its turns are not known, or where its turn is counted', () => {
-    assert.deepEqual(does({ session: withoutTurn(), memory: { knowsTurns: false } }), ['OwnIncarnation']);
+    assert.deepEqual(does({ session: withoutTurn(), memory: { knowsTurns: false } }), ['Admit']);
     const lastTurn = { name: 'a', index: 1, phase: 'Succeeded' as const };
     const { status } = decide(aWorld({ session: withoutTurn({ status: { phase: 'Finished', lastTurn } }) }));
     assert.equal(reasonOf(status, 'Ready'), 'RunSucceeded');
   });
   test('is none of those with an input, or if it takes many', () => {
     const memory = { firstTurnProblem: undefined };
-    assert.deepEqual(does({ session: withoutTurn({ spec: { input } }), memory }), [
-      'CreateFirstTurn',
-      'OwnIncarnation',
-    ]);
-    assert.deepEqual(does({ session: aSession() }), ['OwnIncarnation']);
+    assert.deepEqual(does({ session: withoutTurn({ spec: { input } }), memory }), ['CreateFirstTurn', 'Admit']);
+    assert.deepEqual(does({ session: aSession() }), ['Admit']);
   });
   test('leaves its only slot to others, and runs its turn when that comes', async () => {
     const world = new QuietWorld({ maxRunning: 1 });

@@ -51,8 +51,8 @@ describe('a turn of a namespace that has no room for what its session stored las
   test('takes no slot for it', () => {
     const waits = { turns, slot: 'Available' as const, shortOfRoom, memory: { roomMadeAt: NOW } };
     const session = aSession({ status: { phase: 'Suspended', incarnation: 1 } });
-    const { actions, status, waiting } = decide(aWorld({ ...waits, session, pod: undefined, link: undefined }));
-    assert.ok(!actions.some(({ do: what }) => what === 'OwnIncarnation'));
+    const { admission, status, waiting } = decide(aWorld({ ...waits, session, pod: undefined, link: undefined }));
+    assert.equal(admission, undefined);
     assert.deepEqual(
       [waiting, status.queue?.reason, reasonOf(status, 'Admitted')],
       [false, 'StoreShareUsed', 'StoreShareUsed'],
@@ -93,6 +93,6 @@ describe('a turn of a namespace that has no room for what its session stored las
     const runnerless = aClass({ runner: 'None', image: 'any' });
     const session = aSession({ status: { phase: 'Suspended', incarnation: 1 } });
     const world = { session, turns, slot: 'Available' as const, class: runnerless, pod: undefined, link: undefined };
-    assert.ok(does({ ...world, shortOfRoom }).includes('OwnIncarnation'));
+    assert.ok(does({ ...world, shortOfRoom }).includes('Admit'));
   });
 });

@@ -228,7 +228,7 @@ describe('a turn whose pod starts', () => {
     const conditions = (lost.conditions ?? []).map((one) => ({ ...one, status: 'False' as const, message: before }));
     for (const reason of ['Suspended', 'StartFailed']) {
       const status = { ...lost, conditions: conditions.map((one) => ({ ...one, reason })) };
-      assert.deepEqual(does({ session: aSession({ status }), turns: [aTurn({ age: 600 })] }), ['OwnIncarnation']);
+      assert.deepEqual(does({ session: aSession({ status }), turns: [aTurn({ age: 600 })] }), ['Admit']);
     }
   });
   test('is told nothing of it while an earlier turn runs', () => {

@@ -12,6 +12,7 @@ import {
   aSession,
   aTurn,
   aWorld,
+  does,
   NOW,
   POD_UID,
   RUNNING_STATUS,
@@ -160,11 +161,7 @@ describe('a session in a concurrency group', () => {
     assert.equal(decide(aWorld({ session })).group, 'Begins');
   });
   test('gets its pod at once when it has no turn', () => {
-    const { actions } = decide(aWorld({ session: inGroup(), group: LIMITED }));
-    assert.deepEqual(
-      actions.map((action) => action.do),
-      ['OwnIncarnation'],
-    );
+    assert.deepEqual(does({ session: inGroup(), group: LIMITED }), ['Admit']);
   });
 });
 
@@ -190,7 +187,7 @@ test('a priority is refused where the class does not let sessions set it', () =>
   const session = aSession({ spec: { priority: 5 } });
   assert.equal(reasonOf(decide(aWorld({ session })).status, 'Admitted'), 'NotAllowed');
   const allowed = aClass({ overrides: ['agent.command', 'priority'] });
-  assert.equal(decide(aWorld({ session, class: allowed })).actions[0]?.do, 'OwnIncarnation');
+  assert.deepEqual(does({ session, class: allowed }), ['Admit']);
 });
 
 test('a session whose agent was active a moment ago, by its runner’s word, is not preempted', () => {

@@ -7,6 +7,7 @@ import type { CachedTurn, Problem } from '../../../../controller/observed/world.
 import type { EventFacts } from '../../../../controller/status/events.ts';
 import type { StoredPod } from '../../../../core/kube/builtin.ts';
 import { ApiError } from '../../../../core/kube/errors.ts';
+import { podName } from '../../../../core/resources/names.ts';
 import { silentLogger } from '../../../../core/system.ts';
 import {
   aLink,
@@ -68,10 +69,13 @@ const claimed = (change: WorldChange = {}): WorldChange => ({
 describe('a session with a pool', () => {
   test('takes a ready pod with the write that owns its incarnation, and one of its own where none is ready', () => {
     const warm = { pool: 'default', fits: true, pods: [aWarmPod()], starting: new Set<string>() };
-    const [own] = decide(aWorld({ warm })).actions;
-    assert.deepEqual(own?.do === 'OwnIncarnation' && own.claim?.metadata.name, NAME);
-    const [cold] = decide(aWorld({ warm: { ...warm, pods: [] } })).actions;
-    assert.deepEqual(cold, { do: 'OwnIncarnation' });
+    const { admission, status: next } = decide(aWorld({ warm }));
+    assert.deepEqual([admission?.pod, admission?.claim?.metadata.name], [NAME, NAME]);
+    assert.deepEqual([next.podName, next.podUID], [NAME, UID]);
+    const cold = decide(aWorld({ warm: { ...warm, pods: [] } }));
+    const own = podName(SESSION_UID, 1);
+    assert.deepEqual(cold.admission, { incarnation: 1, pod: own });
+    assert.deepEqual([cold.status.podName, cold.status.podUID], [own, undefined]);
   });
   test('claims the pod that its status names, once no earlier leader can claim it', () => {
     assert.deepEqual(does({ session, unclaimed: aWarmPod() }), ['ClaimPod']);
@@ -84,7 +88,7 @@ describe('a session with a pool', () => {
     const lost = decide(aWorld({ session, turns, memory }));
     assert.deepEqual([lost.actions, lost.status.podName, lost.status.podUID], [[], undefined, undefined]);
     assert.equal(lost.status.startFailures?.reason, 'ClaimLost');
-    assert.deepEqual(does({ session: aSession({ status: lost.status }), turns }), ['OwnIncarnation']);
+    assert.deepEqual(does({ session: aSession({ status: lost.status }), turns }), ['Admit']);
   });
 });
 

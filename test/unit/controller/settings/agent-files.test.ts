@@ -36,8 +36,8 @@ describe('a session whose agent has files', () => {
   });
 
   test('waits without a slot until their ConfigMap is there, and says which one is missing', () => {
-    const { actions, status } = decide(aWorld(world()));
-    assert.ok(!actions.some((action) => action.do === 'OwnIncarnation'));
+    const { admission, status } = decide(aWorld(world()));
+    assert.equal(admission, undefined);
     assert.equal(reasonOf(status, 'Ready'), 'AgentFilesMissing');
     const message = status.conditions?.find(({ type }) => type === 'Ready')?.message ?? '';
     assert.match(message, /no ConfigMap "mine" with the label berth\.dev\/agent-files/);
@@ -45,11 +45,8 @@ describe('a session whose agent has files', () => {
   });
 
   test('waits while it is not known which ConfigMaps there are, and says which right may be missing', () => {
-    const { actions, status } = decide(aWorld(world({ agentFiles: undefined })));
-    assert.deepEqual(
-      actions.filter((action) => action.do === 'OwnIncarnation'),
-      [],
-    );
+    const { admission, status } = decide(aWorld(world({ agentFiles: undefined })));
+    assert.equal(admission, undefined);
     assert.match(status.conditions?.find(({ type }) => type === 'Ready')?.message ?? '', /controller\.agentFiles/);
   });
 
@@ -81,7 +78,7 @@ describe('a session whose agent has files', () => {
   });
 
   test('starts once it is there', () => {
-    assert.ok(does(world({ agentFiles: new Map([['mine', 'd']]) })).includes('OwnIncarnation'));
+    assert.ok(does(world({ agentFiles: new Map([['mine', 'd']]) })).includes('Admit'));
   });
 
   test('waits for those of its class too', () => {
@@ -92,7 +89,7 @@ describe('a session whose agent has files', () => {
 
   test('needs no ConfigMap for files that are given inline', () => {
     const session = aSession({ spec: { agent: { command: ['agent'], files: [{ inline: { 'a.py': '' } }] } } });
-    assert.ok(does(world({ session })).includes('OwnIncarnation'));
+    assert.ok(does(world({ session })).includes('Admit'));
   });
 
   for (const [path, what] of [

@@ -53,14 +53,17 @@ const over = (exitCode: number, more: NonNullable<StoredPod['status']> = {}): No
 });
 
 const look = (change: WorldChange) => decide(aWorld({ session, class: NONE, ...change }));
-/** Actions of the decision in order, as words. */
-const does = (change: WorldChange) =>
-  look(change).actions.map((action) => {
+/** Steps of the decision in order, as words. */
+const does = (change: WorldChange) => {
+  const { actions, admission } = look(change);
+  const words = actions.map((action) => {
     if (action.do === 'WriteTurn') return `${action.turn.metadata.name} ${action.status.phase}`;
     if (action.do === 'ShowWait') return `shows ${action.turn.metadata.name} ${action.status.phase}`;
     if (action.do === 'CommitLog') return action.lost ? `CommitLog or ${action.lost.phase}` : 'CommitLog';
     return action.do;
   });
+  return admission ? [...words, 'Admit'] : words;
+};
 
 describe('a session whose class has runner None', () => {
   const queued = () => [aTurn({ name: 'a', status: { index: 1, phase: 'Queued' } })];
@@ -91,7 +94,7 @@ describe('a session whose class has runner None', () => {
     {
       what: 'asks for a place when a turn comes',
       world: { session: fresh, turns: queued() },
-      actions: ['OwnIncarnation'],
+      actions: ['Admit'],
     },
     { what: 'makes the pod of its turn', world: { session: owned, turns: queued() }, actions: ['CreatePod'] },
     {

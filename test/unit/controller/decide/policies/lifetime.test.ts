@@ -71,7 +71,7 @@ describe('a session past its lifetime', () => {
     const { podName: _, podUID: __, ...gone } = finishedStatus;
     const later = decide(aWorld({ session: session('50s', gone), turns: [aTurn()] }));
     assert.equal(written(later.actions)[0]?.error?.code, 'LifetimeExceeded');
-    assert.ok(!later.actions.some(({ do: what }) => what === 'OwnIncarnation'));
+    assert.equal(later.admission, undefined);
   });
   test('stays finished when the lifetime is raised', () => {
     assert.equal(decide(aWorld({ ...over, session: session('10h', finishedStatus) })).status.phase, 'Finished');

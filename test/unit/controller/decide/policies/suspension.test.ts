@@ -240,7 +240,7 @@ describe('a turn that arrives while the session is suspended', () => {
   });
   test('wakes the session when the pod is gone', () => {
     const session = aSession({ status: { phase: 'Suspended', incarnation: 1 } });
-    assert.deepEqual(does({ session, turns: [turn] }), ['OwnIncarnation']);
+    assert.deepEqual(does({ session, turns: [turn] }), ['Admit']);
   });
 });
 

@@ -141,7 +141,16 @@ export function partsOf(options: PartsOptions, { isReady, onReady, onOpen, closi
   const intervalMs = config.BERTH_GARBAGE_INTERVAL;
   const networkPolicies = new NetworkPolicies({ ...tools, caches, epoch, intervalMs: intervalMs * 10 });
   const environments = new Environments({ ...tools, statuses, caches, store: options.store, installation });
-  const pools = new Pools({ ...tools, statuses, caches, links, ledger, networkPolicies, installation, meter });
+  const pools = new Pools({
+    ...tools,
+    statuses,
+    caches,
+    links,
+    ledger,
+    networkPolicies,
+    installation,
+    onClaimed: (seconds) => meter?.claimed(seconds),
+  });
   const garbage = new Garbage({
     ...tools,
     caches,

@@ -9,6 +9,7 @@ import type { MasterKeys } from '../link/keys.ts';
 import type { Links } from '../link/links.ts';
 import type { NetworkPolicies } from '../network/policies.ts';
 import type { SessionMemory, World } from '../observed/world.ts';
+import type { Pools } from '../pools/pools.ts';
 import type { StatusWriter } from '../runtime/status-writer.ts';
 import type { Notify } from '../status/events.ts';
 import type { LogPlaces } from './log-places.ts';
@@ -24,12 +25,6 @@ export interface Leader {
    * an index and no runner a session, a turn or a decision.
    */
   isReady(): boolean;
-}
-
-/** Counts of the starts of sessions, by the pool whose pod was claimed or would have fitted. */
-export interface PoolCounts {
-  /** `tookMs`: time from the decision to the claim, milliseconds. */
-  count(what: 'claimed' | 'missed', namespace: string, pool: string, tookMs?: number): void;
 }
 
 /** Makes room in the store. */
@@ -50,7 +45,7 @@ export interface Effects {
   links: Links;
   ledger: Ledger;
   networkPolicies: NetworkPolicies;
-  pools: PoolCounts;
+  pools: Pick<Pools, 'count'>;
   keys: MasterKeys;
   leader: Leader;
   /** The API server's time, which timestamps are compared with. */

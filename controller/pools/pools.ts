@@ -5,9 +5,7 @@ import { type StoredSessionPool, sessionpools } from '../../core/resources/kinds
 import { LABEL_POOL, numberOfPod, poolOfPod } from '../../core/resources/names.ts';
 import type { SessionPoolStatus } from '../../core/resources/sessionpool.ts';
 import { msUntil } from '../../core/runtime.ts';
-import type { PoolCounts } from '../act/context.ts';
 import type { Watches } from '../caches/watches.ts';
-import type { Meter } from '../meter.ts';
 import { podProblem } from '../observed/pod-status.ts';
 import { isFromPool, isUnclaimed } from '../observed/session-pods.ts';
 import type { Problem } from '../observed/world.ts';
@@ -23,7 +21,8 @@ import { type PoolTemplate, poolTemplate } from './template.ts';
 
 export interface PoolsOptions extends PoolTools {
   statuses: StatusWriter;
-  meter?: Pick<Meter, 'claimed'> | undefined;
+  /** Called when a session has claimed the pod of a pool, with the seconds from the decision to the claim. */
+  onClaimed(seconds: number): void;
 }
 
 /** Minimum time between two writes of a status in which only numbers differ. */
@@ -33,7 +32,7 @@ const WRITE_MS = 1_000;
  * Keeps the pods of SessionPools: creates and attaches them before they are needed, gives them up to whoever waits, and
  * tells what it does in the pools' statuses. Sessions claim the pods themselves: see `act/claim-pod.ts`.
  */
-export class Pools extends QueueController implements PoolCounts {
+export class Pools extends QueueController {
   readonly #options: PoolsOptions;
   readonly #memories = new Map<string, PoolMemory>();
 
@@ -99,9 +98,12 @@ export class Pools extends QueueController implements PoolCounts {
     for (const { metadata } of this.#options.caches.allPools()) this.changed(metadata.namespace, metadata.name);
   }
 
-  /** Counts the start of a session, with a pod of the pool, or without because there was none. */
+  /**
+   * Counts the start of a session with a pod of the pool, or without because there was none. `tookMs`: time from the decision to the
+   * claim, milliseconds.
+   */
   count(what: 'claimed' | 'missed', namespace: string, name: string, tookMs?: number): void {
-    if (tookMs !== undefined) this.#options.meter?.claimed(tookMs / 1000);
+    if (tookMs !== undefined) this.#options.onClaimed(tookMs / 1000);
     const pool = this.#options.caches.pool(namespace, name);
     if (pool === undefined || pool === 'Missing') return;
     const memory = this.#memory(keyOf(pool.metadata), pool);

@@ -1,9 +1,9 @@
 import type { StoredPod } from '../../core/kube/builtin.ts';
-import type { Effects } from '../act/context.ts';
 import type { CachedSession, Installation, WarmStart } from '../observed/world.ts';
 import { templateHash } from '../pod/pod.ts';
 import { effective, isProblem } from '../settings/effective.ts';
 import { type ClaimableFacts, isClaimable, isStarting } from './claimable.ts';
+import type { PoolTools } from './context.ts';
 import { poolTemplate } from './template.ts';
 
 /**
@@ -12,7 +12,7 @@ import { poolTemplate } from './template.ts';
  * session starts with a pod of its own.
  */
 export function warmStart(
-  { caches, links, ledger, clock }: Pick<Effects, 'caches' | 'links' | 'ledger' | 'clock'>,
+  { caches, links, ledger, clock }: Pick<PoolTools, 'caches' | 'links' | 'ledger' | 'clock'>,
   installation: Installation,
   session: CachedSession,
 ): WarmStart | undefined {

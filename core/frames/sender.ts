@@ -60,11 +60,6 @@ export class FrameSender {
     return this.#last;
   }
 
-  /** Bytes of the frames that wait for an acknowledgement. */
-  get durableBytes(): number {
-    return this.#durableSize;
-  }
-
   /** Reports whether the durable frame of this number still waits for its acknowledgement. */
   holds(seq: number): boolean {
     return this.#durable.has(seq);

@@ -115,11 +115,6 @@ export class KubeClient implements KubeApi {
     return new KubeClient({ ...this.#options, maxConnections });
   }
 
-  /** Namespace for calls that name none. */
-  get namespace(): string {
-    return this.#options.connection.namespace;
-  }
-
   get<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef, options: CallOptions = {}): Promise<Stored<T>> {
     return this.#json('GET', objectPath(resource, ref), options, { exactNumbers: resource.exactNumbers });
   }

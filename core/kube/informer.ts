@@ -161,12 +161,6 @@ export class Informer<T extends KubeObject, C extends CachedObject = Stored<T>> 
     return undefined;
   }
 
-  get size(): number {
-    let size = 0;
-    for (const { cache } of this.#scopes.values()) size += cache.size;
-    return size;
-  }
-
   /** Newest resourceVersion that the server has shown; undefined before the first list. */
   position(namespace?: string): string | undefined {
     return this.#scopeOf(namespace)?.cache.position;
@@ -176,9 +170,8 @@ export class Informer<T extends KubeObject, C extends CachedObject = Stored<T>> 
     return this.#scopeOf(namespace)?.cache.get(keyOf(namespace === undefined ? { name } : { namespace, name }));
   }
 
-  list(namespace?: string): C[] {
-    const all = [...this.#scopes.values()].flatMap(({ cache }) => [...cache.values()]);
-    return namespace === undefined ? all : all.filter(({ metadata }) => metadata.namespace === namespace);
+  list(): C[] {
+    return [...this.#scopes.values()].flatMap(({ cache }) => [...cache.values()]);
   }
 
   /** Returns the objects for which the index function `name` gave `value`. */

@@ -3,20 +3,20 @@ import type { Hidden } from '../../core/text/hidden.ts';
 import { redactedSurvivors } from '../process/survivors.ts';
 import type { Completion, Driver, DriverOptions, StopReason, TurnHooks, TurnRequest } from './driver.ts';
 import { failedBy } from './failed.ts';
-import { Families } from './families.ts';
 import { requestOf } from './input.ts';
 import { argumentsOf, type ProcessPlan, type ProcessRequest, planOnce, runOnce } from './once.ts';
+import { SessionProcesses } from './session-processes.ts';
 
 /** Driver with a fresh process per turn: the machine has all its resources back when the turn ends. */
 export class CommandDriver implements Driver {
   readonly #options: DriverOptions;
   readonly #secrets: Hidden;
-  readonly #families: Families;
+  readonly #processes: SessionProcesses;
 
   constructor(options: DriverOptions) {
     this.#options = options;
     this.#secrets = options.facts.hidden;
-    this.#families = new Families(options.start, options.clock);
+    this.#processes = new SessionProcesses(options.start, options.clock);
   }
 
   async run(request: TurnRequest, hooks: TurnHooks): Promise<Completion> {
@@ -36,7 +36,7 @@ export class CommandDriver implements Driver {
   }
 
   stop(graceMs: number): Promise<void> {
-    return this.#families.stop(graceMs);
+    return this.#processes.stop(graceMs);
   }
 
   async #processRequest(request: TurnRequest): Promise<ProcessRequest> {
@@ -53,7 +53,7 @@ export class CommandDriver implements Driver {
   }
 
   async #execute(plan: ProcessPlan, hooks: TurnHooks): Promise<Completion> {
-    const { exit, stopped, result, family } = await runOnce(plan, this.#families, this.#options, hooks);
+    const { exit, stopped, result, family } = await runOnce(plan, this.#processes, this.#options, hooks);
     const errorTail = hooks.log.errorTail();
     const ending = { exit, stopped, result: hooks.given() ?? result, errorTail, secrets: this.#secrets };
     const leftRunning = await family.survivors();

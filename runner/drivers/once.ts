@@ -16,9 +16,9 @@ import { errorCode } from '../system/errors.ts';
 import { OutputReader } from './drain.ts';
 import type { DriverOptions, StopReason, TurnHooks } from './driver.ts';
 import { agentEnvironment, standardVariables } from './environment.ts';
-import { endOf, type Families } from './families.ts';
 import { type ArgumentsPlace, argsWith, checkArguments, textOf, writeInputFile } from './input.ts';
 import { type ResultReader, resultReader } from './result.ts';
+import { endOf, type SessionProcesses } from './session-processes.ts';
 
 /** Command and input of a process. */
 export interface ProcessRequest {
@@ -124,12 +124,12 @@ export function planOnce(
 /** Runs the process to its end, or stops it. Rejects with a TurnFailure when the process cannot be started. */
 export async function runOnce(
   plan: ProcessPlan,
-  families: Families,
+  processes: SessionProcesses,
   { flow, clock }: Pick<DriverOptions, 'flow' | 'clock'>,
   hooks: Hooks,
 ): Promise<Ran> {
   const { file, argv0, args, cwd, env, field } = plan;
-  const family = await families.start({ file, argv0, args, cwd, env }, field);
+  const family = await processes.start({ file, argv0, args, cwd, env }, field);
   try {
     return await attend(family, plan, { flow, clock }, hooks);
   } catch (error) {

@@ -13,10 +13,10 @@ import { remakeDirectories } from '../system/directories.ts';
 import type { Completion, Driver, DriverOptions, StopReason, TurnHooks, TurnRequest } from './driver.ts';
 import { agentEnvironment, standardVariables } from './environment.ts';
 import { failedBy } from './failed.ts';
-import { Families, overran, stopFamily } from './families.ts';
 import { checkArguments, requestOf } from './input.ts';
 import { argumentsOf } from './once.ts';
 import { ServerProcess } from './server-process.ts';
+import { overran, SessionProcesses, stopFamily } from './session-processes.ts';
 
 /** Wait between a crash and the next start; doubled with every crash since the last answer. */
 const FIRST_BACKOFF_MS = 100;
@@ -37,7 +37,7 @@ type End =
 export class ServerDriver implements Driver {
   readonly #options: DriverOptions;
   readonly #secrets: Hidden;
-  readonly #families: Families;
+  readonly #processes: SessionProcesses;
   #server: ServerProcess | undefined;
   /** Resolves when the family of an earlier process has been stopped. */
   #ending: Promise<void> = Promise.resolve();
@@ -48,7 +48,7 @@ export class ServerDriver implements Driver {
   constructor(options: DriverOptions) {
     this.#options = options;
     this.#secrets = options.facts.hidden;
-    this.#families = new Families(options.start, options.clock);
+    this.#processes = new SessionProcesses(options.start, options.clock);
   }
 
   async run(request: TurnRequest, hooks: TurnHooks): Promise<Completion> {
@@ -63,7 +63,7 @@ export class ServerDriver implements Driver {
   }
 
   stop(graceMs: number): Promise<void> {
-    return this.#families.stop(graceMs);
+    return this.#processes.stop(graceMs);
   }
 
   /** Returns a server that can be given a request; undefined when the turn is stopped first. */
@@ -83,7 +83,7 @@ export class ServerDriver implements Driver {
     await this.#ending;
     await this.#backoff(hooks.signal);
     if (hooks.signal.aborted) return undefined;
-    const family = await this.#families.start(await this.#spec());
+    const family = await this.#processes.start(await this.#spec());
     const started = new ServerProcess(family, flow, clock, hooks);
     this.#server = started;
     void family.exited.then((exit) => this.#ended(started, exit));

@@ -8,8 +8,8 @@ import { Clip, type Clipped } from '../text/clip.ts';
 import type { Completion, Driver, DriverOptions, StopReason, TurnHooks, TurnRequest } from './driver.ts';
 import { agentEnvironment } from './environment.ts';
 import { failedBy } from './failed.ts';
-import { Families } from './families.ts';
 import { type ProcessPlan, runOnce } from './once.ts';
+import { SessionProcesses } from './session-processes.ts';
 import { type ShellInput, shellInput } from './shell-input.ts';
 
 /** Bytes of each stream's beginning in the result; the turn's log has more. */
@@ -29,12 +29,12 @@ interface ShellPlan extends Omit<ProcessPlan, 'reader'> {
 export class ShellDriver implements Driver {
   readonly #options: DriverOptions;
   readonly #secrets: Hidden;
-  readonly #families: Families;
+  readonly #processes: SessionProcesses;
 
   constructor(options: DriverOptions) {
     this.#options = options;
     this.#secrets = options.facts.hidden;
-    this.#families = new Families(options.start, options.clock);
+    this.#processes = new SessionProcesses(options.start, options.clock);
   }
 
   async run(request: TurnRequest, hooks: TurnHooks): Promise<Completion> {
@@ -51,7 +51,7 @@ export class ShellDriver implements Driver {
   }
 
   stop(graceMs: number): Promise<void> {
-    return this.#families.stop(graceMs);
+    return this.#processes.stop(graceMs);
   }
 
   async #plan(input: ShellInput, { turn, approval }: TurnRequest): Promise<ShellPlan> {
@@ -88,7 +88,7 @@ export class ShellDriver implements Driver {
   /** Reports whether this bash can parse the text: its message would quote a rewritten text that it cannot parse. */
   async #parses(bash: string, text: string, cwd: string, env: Record<string, string>): Promise<boolean> {
     const args = ['-p', '-n', '-c', '--', text];
-    const family = await this.#families.start({ file: bash, argv0: 'bash', args, cwd, env }, 'the shell');
+    const family = await this.#processes.start({ file: bash, argv0: 'bash', args, cwd, env }, 'the shell');
     for (const stream of [family.stdout, family.stderr]) stream.on('error', () => {}).resume();
     family.stdin.on('error', () => {}).end();
     return (await family.exited).code === 0;
@@ -116,7 +116,7 @@ export class ShellDriver implements Driver {
     });
     // The whole stdout is text.
     const reader = { push: (bytes: Buffer) => hooks.log.stdout(bytes), finish: () => undefined };
-    const { exit, stopped, family } = await runOnce({ ...plan, reader }, this.#families, this.#options, hooks);
+    const { exit, stopped, family } = await runOnce({ ...plan, reader }, this.#processes, this.#options, hooks);
     hooks.log.flush();
     const survivors = await family.survivors();
     const leftRunning = redactedSurvivors(survivors, this.#secrets.errors);

@@ -15,9 +15,9 @@ import { TurnLog } from '../text/log.ts';
 import { PodText } from '../text/pod-text.ts';
 import type { Completion, Driver, DriverOptions, StopReason, TurnHooks, TurnRequest } from './driver.ts';
 import { failedBy } from './failed.ts';
-import { Families } from './families.ts';
 import { requestOf } from './input.ts';
 import { type ProcessRequest, planOnce, type Ran, runOnce } from './once.ts';
+import { SessionProcesses } from './session-processes.ts';
 import { type ToolCall, toolInput } from './tool-calls.ts';
 
 /** Time from SIGTERM to SIGKILL when a tool runs too long, milliseconds. */
@@ -35,7 +35,7 @@ type Outcome = { result: unknown; metadata?: Record<string, unknown> } | { error
 export class ToolsDriver implements Driver {
   readonly #options: DriverOptions;
   readonly #secrets: Hidden;
-  readonly #families: Families;
+  readonly #processes: SessionProcesses;
   readonly #tools: ReadonlyMap<string, ToolSpec>;
   /** Number of values hidden in the results of the turn's tools. */
   #redactions = 0;
@@ -43,7 +43,7 @@ export class ToolsDriver implements Driver {
   constructor(options: DriverOptions) {
     this.#options = options;
     this.#secrets = options.facts.hidden;
-    this.#families = new Families(options.start, options.clock);
+    this.#processes = new SessionProcesses(options.start, options.clock);
     this.#tools = new Map(options.facts.agent.tools?.map((tool) => [tool.name, tool]));
   }
 
@@ -67,7 +67,7 @@ export class ToolsDriver implements Driver {
   }
 
   stop(graceMs: number): Promise<void> {
-    return this.#families.stop(graceMs);
+    return this.#processes.stop(graceMs);
   }
 
   /** Lists the tools whose name or description contains every word of the query. */
@@ -160,7 +160,7 @@ export class ToolsDriver implements Driver {
     };
     const plan = planOnce(this.#options, this.#processRequest(tool, call, request), own, this.#secrets);
     try {
-      const ran = await runOnce(plan, this.#families, this.#options, own);
+      const ran = await runOnce(plan, this.#processes, this.#options, own);
       // No process of a tool outlives its call.
       ran.family.kill();
       await ran.family.gone;

@@ -7,8 +7,8 @@ import { afterAll, describe, test } from 'vitest';
 import type { AgentSpec } from '../../../../core/frames/messages.ts';
 import { hiddenBy } from '../../../../core/text/hidden.ts';
 import type { DriverOptions } from '../../../../runner/drivers/driver.ts';
-import type { Families } from '../../../../runner/drivers/families.ts';
 import { argumentsOf, planOnce, runOnce } from '../../../../runner/drivers/once.ts';
+import type { SessionProcesses } from '../../../../runner/drivers/session-processes.ts';
 import { directoriesUnder } from '../../../../runner/system/directories.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 
@@ -58,7 +58,7 @@ test('a process whose output cannot be read is killed, with its family, before t
     resolve();
   };
   const family = { ...streams, pid: 7, exited: Promise.resolve({ code: 0, signal: null }), gone, kill };
-  const families = { start: async () => family } as unknown as Families;
+  const processes = { start: async () => family } as unknown as SessionProcesses;
   const reader = {
     push: () => {},
     finish: () => {
@@ -79,7 +79,7 @@ test('a process whose output cannot be read is killed, with its family, before t
       reader,
       remove: none,
     },
-    families,
+    processes,
     { flow: { full: false, whenRoom: none }, clock: new VirtualClock() },
     { ...hooks, log: { flush: none } } as unknown as Parameters<typeof runOnce>[3],
   );

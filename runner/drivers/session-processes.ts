@@ -8,7 +8,7 @@ import { StartError } from '../system/errors.ts';
 import type { StopReason } from './driver.ts';
 
 /** Starts a session's processes and tracks every family that may still have processes, those of earlier turns too. */
-export class Families {
+export class SessionProcesses {
   readonly #start: StartProcess;
   readonly #clock: Clock;
   readonly #living = new Set<Contained>();

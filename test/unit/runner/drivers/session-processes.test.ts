@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, test } from 'vitest';
-import { endOf, Families } from '../../../../runner/drivers/families.ts';
+import { endOf, SessionProcesses } from '../../../../runner/drivers/session-processes.ts';
 import type { Contained } from '../../../../runner/process/contained.ts';
 import type { Exit } from '../../../../runner/process/exit.ts';
 import { StartError } from '../../../../runner/system/errors.ts';
@@ -30,15 +30,15 @@ test('the end of a process is told at once, but where its family is being killed
   assert.deepEqual([await toldBefore(false), await toldBefore(true)], [true, false]);
 });
 
-const folder = mkdtempSync(join(tmpdir(), 'berth-families-'));
+const folder = mkdtempSync(join(tmpdir(), 'berth-processes-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 test('a program whose #! line ends with a carriage return is told so, and not that it does not exist', async () => {
-  const families = new Families(async () => {
+  const processes = new SessionProcesses(async () => {
     throw new StartError('exec', 'ENOENT');
   }, new VirtualClock());
   const file = join(folder, 'agent');
-  const start = () => families.start({ file } as never);
+  const start = () => processes.start({ file } as never);
   for (const line of ['#!/usr/bin/env python3\r\nprint(1)\r\n', '#!/bin/sh\r']) {
     writeFileSync(file, line);
     await assert.rejects(start(), {

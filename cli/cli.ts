@@ -49,8 +49,8 @@ export interface Cli {
   clock: Clock;
   random: Random;
   /**
-   * Aborted by the first Ctrl-C, SIGTERM or SIGHUP, with an `Interrupted`; the second one ends the process. Also aborted once stdout cannot be
-   * written, with an `OutputLost`.
+   * Signal that the first Ctrl-C, SIGTERM or SIGHUP aborts, with an `Interrupted`; the second one ends the process. A stdout
+   * that cannot be written aborts it, too, with an `OutputLost`.
    */
   interrupted: AbortSignal;
 }

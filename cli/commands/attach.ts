@@ -17,8 +17,8 @@ export interface AttachFlags extends ClusterFlags {
 const NAMED = 5;
 
 /**
- * Waits for a turn that was created before, and prints what the command that created it would have printed. A session stands for its running
- * turn, otherwise for the next queued one, otherwise for its last. Without a name, the only turn of the namespace that has not ended.
+ * Waits for a turn that was created before, and prints what the command that created it would have printed. A session stands
+ * for its running turn, otherwise for the next queued one, otherwise for its last. Without a name, the only turn of the namespace that has not ended.
  */
 export async function attach(named: string | undefined, flags: AttachFlags, cli: Cli): Promise<number> {
   return withCluster(flags, cli, async (cluster) => {

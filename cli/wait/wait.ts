@@ -117,8 +117,8 @@ interface FinishOptions {
 
 /**
  * Waits for the turn, and shows on a terminal what happens until its end. Prints the output on stdout: a string as it is,
- * anything else as JSON; the whole Turn with `-o json`. Prints the error on stderr. Returns the exit code. Ctrl-C cancels the turn; the other signals leave it, unless it is deleted
- * afterwards.
+ * anything else as JSON; the whole Turn with `-o json`. Prints the error on stderr. Returns the exit code. Ctrl-C cancels the
+ * turn; the other signals leave it, unless it is deleted afterwards.
  */
 export async function finishTurn(
   turn: StoredTurn,

@@ -41,7 +41,10 @@ export type FrameEvent =
 /** Answer to the question whether there is room for a message; `TooLarge`: there never will be. */
 export type Room = 'Taken' | 'Wait' | 'TooLarge';
 
-/** Limits of the JSON of a message, bytes; to parse much more would take long. A result has the output, and a log of old runners its text. */
+/**
+ * Limits of the JSON of a message, bytes; to parse much more would take long. A result has the output, and a log of old runners
+ * its text.
+ */
 const MAX_JSON_BYTES: Partial<Record<string, number>> = { result: 16 * 1024 * 1024, log: 8 * 1024 * 1024 };
 const MAX_OTHER_JSON_BYTES = 1024 * 1024;
 

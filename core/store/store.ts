@@ -27,8 +27,8 @@ export interface StoreOwner {
 /** Store of states, outputs and logs that are too large for a status. Safe to use from two leaders at once. */
 export interface Store {
   /**
-   * Stores the data; durable when it resolves, with the bytes that it takes. Repeating a put succeeds without effect, and completes a put that failed
-   * half-way. Rejects with a StoreFullError, a StoreConflictError or the error of the store's backend. `withinShare`: refuses
+   * Stores the data; durable when it resolves, with the bytes that it takes. A repeated put succeeds without effect, and
+   * completes a put that failed half-way. Rejects with a StoreFullError, a StoreConflictError or the error of the store's backend. `withinShare`: refuses
    * also a state that exceeds the share of its namespace only until the state that it replaces is removed.
    */
   put(key: StoreKey, data: Buffer, owner: StoreOwner, signal: AbortSignal, withinShare?: boolean): Promise<number>;

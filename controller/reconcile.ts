@@ -235,9 +235,10 @@ export class Reconciler {
     return isTimeWrong() ? { kind: 'DecideAgain' } : undefined;
   }
 
-  async #write(attempt: Attempt, context: ReconcileContext, { status, admission }: Decision): Promise<Outcome> {
-    const { closing } = this.#options;
-    const write = () => writeSession(context, { status, hasLive: this.#hasLive(attempt, context.world), closing });
+  async #write(attempt: Attempt, context: ReconcileContext, decision: Decision): Promise<Outcome> {
+    const { status, counted, admission } = decision;
+    const hasLive = this.#hasLive(attempt, context.world);
+    const write = () => writeSession(context, { status, counted, hasLive, closing: this.#options.closing });
     try {
       if (!admission) return { kind: 'Done', writeInMs: await write() };
       await admitSession(context, admission, status, write);
@@ -261,7 +262,7 @@ export class Reconciler {
     // The actions before the one that failed may have written turns.
     const turns = withDeleted(observe(effects, session, memory).turns, memory.uncounted);
     const now: World = { ...world, turns, memory, now: effects.clock.now(), monotonic: effects.clock.monotonic() };
-    const { status, actions, admission } = decide(now);
+    const { status, counted, actions, admission } = decide(now);
     // The status lets go of the pod only with the actions that must precede that.
     if (status.podName !== session.status?.podName) return;
     // This status counts the session as admitted, and its turn as waiting for nothing or as ended, only with the writes that
@@ -271,7 +272,7 @@ export class Reconciler {
       const shown = actions.find((action) => action.do === 'ShowWait');
       const context = { effects, key, world: now, memory, signal };
       if (shown) await perform(shown, context);
-      await writeSession(context, { status, hasLive: false, closing: this.#options.closing });
+      await writeSession(context, { status, counted, hasLive: false, closing: this.#options.closing });
     } catch {
       // The next reconcile shows it.
     }

@@ -2,16 +2,17 @@ import { isDeepStrictEqual } from 'node:util';
 import { parseExact } from '../../core/json.ts';
 import { sessions } from '../../core/resources/kinds.ts';
 import type { SessionStatus } from '../../core/resources/session.ts';
+import type { Decision } from '../decide/decide.ts';
 import { writeWaitMs } from '../decide/write-wait.ts';
 import { learn } from '../observed/memory.ts';
+import type { CachedTurn } from '../observed/world.ts';
 import { changedAt } from '../status/conditions.ts';
 import { noteworthy } from '../status/events.ts';
 import { withPhaseSince } from '../status/reason.ts';
 import type { ReconcileContext } from './context.ts';
 import { writingSession } from './too-large.ts';
 
-export interface SessionWrite {
-  status: SessionStatus;
+export interface SessionWrite extends Pick<Decision, 'status' | 'counted'> {
   /** True while a turn of the session waits or runs: activity alone is then written with whatever comes next. */
   hasLive: boolean;
   /** Aborts when the controller is told to stop. */
@@ -23,9 +24,10 @@ export interface SessionWrite {
  * written has to be; undefined: it was, or says nothing new.
  */
 export async function writeSession(
-  { effects, key, memory, signal, world }: ReconcileContext,
-  { status, hasLive, closing }: SessionWrite,
+  context: ReconcileContext,
+  { status, counted, hasLive, closing }: SessionWrite,
 ): Promise<number | undefined> {
+  const { effects, key, memory, signal, world } = context;
   const { session } = world;
   const before = session.status ?? {};
   const compared = hasLive && before.phase ? { ...status, lastActiveAt: before.lastActiveAt } : status;
@@ -39,7 +41,7 @@ export async function writeSession(
   const waitMs = writeWaitMs({
     before: stored,
     next: plain,
-    turns: world.turns,
+    counted,
     present: new Set(caches.turnsNaming(namespace, name).map(({ metadata }) => metadata.uid)),
     gaveAt: memory.gaveAt,
     countedAt: memory.countedAt,
@@ -54,8 +56,16 @@ export async function writeSession(
   if (status.phase !== before.phase)
     log.info({ session: key, phase: status.phase, was: before.phase }, 'session phase');
   if (!isDeepStrictEqual(before.queue, plain.queue)) learn(memory, { fact: 'QueueWritten', at: clock.now() });
-  if (!isDeepStrictEqual(stored.lastTurn, plain.lastTurn))
-    learn(memory, { fact: 'TurnsCounted', at: clock.monotonic() });
+  turnsCounted(context, counted);
   for (const event of noteworthy(before, status)) notify(session, event);
   return undefined;
+}
+
+/**
+ * Takes note of the turns that a write of the session has just counted. One write counts a turn, whichever leader makes it, so
+ * this is the one place at which a turn's end can be accounted for once. A write whose answer is lost has counted its turns
+ * without this.
+ */
+function turnsCounted({ effects, memory }: ReconcileContext, counted: readonly CachedTurn[]): void {
+  if (counted.length > 0) learn(memory, { fact: 'TurnsCounted', at: effects.clock.monotonic() });
 }

@@ -4,18 +4,24 @@ import type { CachedTurn } from '../observed/world.ts';
 import type { Draft } from './draft.ts';
 
 /**
- * Counts ended turns up to the first gap that may still fill: lastTurn.index says which ones are in. An earlier leader may
- * have ended a turn that is not in the cache yet, so nothing is counted before all turns were read.
+ * Ended turns that the next status counts and the written one does not, by index, up to the first gap that may still fill:
+ * lastTurn.index says which ones are in. An earlier leader may have ended a turn that is not in the cache yet, so nothing is
+ * counted before all turns were read.
  */
-export function counted(draft: Draft): Pick<SessionStatus, 'turns' | 'lastTurn'> {
+export function turnsToCount({ world, turns: { live, uncounted } }: Draft): readonly CachedTurn[] {
+  if (!world.memory.knowsTurns) return [];
+  const firstLive = Math.min(...live.map(({ status }) => status.index ?? Number.MAX_SAFE_INTEGER));
+  const gap = uncounted.findIndex(({ status }) => (status.index ?? 0) > firstLive);
+  return gap === -1 ? uncounted : uncounted.slice(0, gap);
+}
+
+/** Fields of the next status that count turns. */
+export function countFields(draft: Draft): Pick<SessionStatus, 'turns' | 'lastTurn'> {
   const { session, memory } = draft.world;
   if (!memory.knowsTurns) return {};
   const totals = { total: 0, succeeded: 0, failed: 0, ...session.status?.turns };
   let last = session.status?.lastTurn;
-  const firstLive = Math.min(...draft.turns.live.map((turn) => turn.status.index ?? Number.MAX_SAFE_INTEGER));
-  for (const turn of draft.turns.uncounted) {
-    const index = turn.status.index ?? 0;
-    if (index > firstLive) break;
+  for (const turn of turnsToCount(draft)) {
     totals.total++;
     if (turn.status.phase === 'Succeeded') totals.succeeded++;
     if (turn.status.phase === 'Failed' || turn.status.phase === 'TimedOut') totals.failed++;

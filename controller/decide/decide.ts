@@ -1,12 +1,13 @@
 import { defined } from '../../core/defined.ts';
 import type { SessionStatus } from '../../core/resources/session.ts';
 import { ownTurns } from '../observed/own-turns.ts';
-import type { World } from '../observed/world.ts';
+import type { CachedTurn, World } from '../observed/world.ts';
 import { missingFiles } from '../settings/agent-files.ts';
 import { effective, isProblem } from '../settings/effective.ts';
 import { environmentOf } from '../settings/environment.ts';
 import { isRunnerless } from '../settings/runnerless.ts';
 import type { Action } from './actions.ts';
+import { turnsToCount } from './counted-turns.ts';
 import type { Admission, Draft, Policy } from './draft.ts';
 import { groupPart } from './group.ts';
 import { adoptApprovals, cancelWaiting, consume, question, unanswered } from './policies/approval.ts';
@@ -33,6 +34,8 @@ export interface Decision {
   status: SessionStatus;
   /** The status admits the session: its slot is reserved in the step of the decision. */
   admission?: Admission;
+  /** Turns that the status counts and the written one does not. */
+  counted: readonly CachedTurn[];
   /** The session wants a slot and has none. */
   waiting: boolean;
   /** True if the session could start with its settings. */
@@ -130,6 +133,7 @@ export function decide(world: World): Decision {
   return {
     actions: isDeleted ? draft.actions : draft.actions.filter((action) => !isUnwritten(action, world, status)),
     status,
+    counted: turnsToCount(draft),
     waiting,
     canStart: !isProblem(settings),
     group: groupPart(draft),

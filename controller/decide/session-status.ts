@@ -7,7 +7,7 @@ import { withSessionReason } from '../status/reason.ts';
 import { admissionFields } from './admission.ts';
 import { committedState } from './committed-state.ts';
 import { sessionConditions } from './conditions/conditions.ts';
-import { counted } from './counted-turns.ts';
+import { countFields } from './counted-turns.ts';
 import { type Draft, wake } from './draft.ts';
 import { lacksItsTurn } from './missing-turn.ts';
 import { queueStatus } from './queue-status.ts';
@@ -23,7 +23,11 @@ export function sessionStatus(draft: Draft): SessionStatus {
   const { world } = draft;
   const { session, pod } = world;
   const before = session.status ?? {};
-  const next: SessionStatus = { ...before, ...counted(draft), observedGeneration: session.metadata.generation ?? 0 };
+  const next: SessionStatus = {
+    ...before,
+    ...countFields(draft),
+    observedGeneration: session.metadata.generation ?? 0,
+  };
 
   if (draft.admission) {
     delete next.podUID;

@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { SessionStatus } from '../../core/resources/session.ts';
-import { isTerminal } from '../../core/resources/turn-phases.ts';
 import type { CachedTurn } from '../observed/world.ts';
 
 /** Minimum time between two writes of a session that only count turns, milliseconds. */
@@ -24,8 +23,8 @@ export interface WriteWait {
   /** Status as stored, and as decided. */
   before: SessionStatus;
   next: SessionStatus;
-  /** Turns that were decided upon, and the uids of those that exist. */
-  turns: readonly CachedTurn[];
+  /** Turns that `next` counts and `before` does not, and the uids of the session's turns that exist. */
+  counted: readonly CachedTurn[];
   present: ReadonlySet<string>;
   /** Time at which a turn was last given to the runner, time of the last write that counted one, and now; monotonic milliseconds. */
   gaveAt: number | undefined;
@@ -58,9 +57,9 @@ export function writeWaitMs(wait: WriteWait): number {
  * A turn that has been deleted is counted at once, because no later leader could count it, and so is the first turn that this
  * leader counts.
  */
-function countsWaitMs({ before, next, turns, present, countedAt, monotonic }: WriteWait): number {
-  if (countedAt === undefined || isDeepStrictEqual(before.lastTurn, next.lastTurn)) return 0;
-  if (turns.some(({ metadata, status }) => isTerminal(status.phase) && !present.has(metadata.uid))) return 0;
+function countsWaitMs({ counted, present, countedAt, monotonic }: WriteWait): number {
+  if (countedAt === undefined || counted.length === 0) return 0;
+  if (counted.some(({ metadata }) => !present.has(metadata.uid))) return 0;
   return Math.max(0, countedAt + COUNT_EVERY_MS - monotonic);
 }
 

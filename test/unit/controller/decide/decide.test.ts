@@ -331,20 +331,21 @@ describe('a result', () => {
     };
     assert.deepEqual(does(world), ['Acknowledge']);
   });
-  test('counts in the session once', () => {
+  test('counts in the session once, and the decision names it then', () => {
     const turn = aTurn({ name: 'a', status: { index: 1, phase: 'Succeeded', output: 'x' } });
-    const first = decide(aWorld({ ...bound, turns: [turn] })).status;
+    const { status: first, counted } = decide(aWorld({ ...bound, turns: [turn] }));
+    assert.deepEqual(counted, [turn]);
     assert.deepEqual(first.turns, { total: 1, succeeded: 1, failed: 0 });
     assert.deepEqual(first.lastTurn, { name: 'a', index: 1, phase: 'Succeeded', output: 'x' });
-    const again = decide(aWorld({ ...bound, session: aSession({ status: first }), turns: [turn] })).status;
-    assert.deepEqual(again.turns, first.turns);
+    const again = decide(aWorld({ ...bound, session: aSession({ status: first }), turns: [turn] }));
+    assert.deepEqual([again.status.turns, again.counted], [first.turns, []]);
   });
   test('of a turn that was cancelled in the queue counts after those before it', () => {
     const cancelled = aTurn({ name: 'b', status: { index: 2, phase: 'Cancelled' } });
-    const status = decide(
+    const { status, counted } = decide(
       aWorld({ ...bound, link: aLink({ active: 't-a' }), turns: [runningTurn('a'), cancelled] }),
-    ).status;
-    assert.equal(status.turns?.total, 0);
+    );
+    assert.deepEqual([status.turns?.total, counted], [0, []]);
   });
 });
 

@@ -24,7 +24,7 @@ const turn = aTurn({ name: 't-2', status: { index: 2, phase: 'Succeeded' } });
 const counting: WriteWait = {
   before,
   next,
-  turns: [turn],
+  counted: [turn],
   present: new Set([turn.metadata.uid]),
   gaveAt: undefined,
   countedAt: 5_000,
@@ -60,14 +60,14 @@ describe('a status that only counts turns', () => {
 
   test('does not delay activity that comes without a turn', () => {
     const active = { ...before, lastActiveAt: next.lastActiveAt as string };
-    assert.equal(writeWaitMs({ ...counting, next: active }), 0);
+    assert.equal(writeWaitMs({ ...counting, next: active, counted: [] }), 0);
   });
 });
 
 describe('a status that is decided as the runner is given a turn', () => {
   const starting: SessionStatus = { phase: 'Starting', podName: 'p', podUID: 'u', incarnation: 1, runnerVersion: '1' };
   const ready: SessionStatus = { ...starting, phase: 'Ready', runnerVersion: '2', conditions: [], reason: 'Ready' };
-  const given: WriteWait = { ...counting, before: starting, next: ready, gaveAt: 5_250 };
+  const given: WriteWait = { ...counting, before: starting, next: ready, counted: [], gaveAt: 5_250 };
 
   test('waits a little, as the end of a short turn is written with it', () => {
     assert.equal(writeWaitMs(given), 200);
@@ -90,6 +90,7 @@ describe('the version of a runner', () => {
     ...counting,
     before: starting,
     next: { ...starting, runnerVersion: '1' },
+    counted: [],
     boundMsAgo: 300,
   };
 

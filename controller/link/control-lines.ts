@@ -5,19 +5,18 @@ import type { Attachment } from './attachment.ts';
 import type { Binding } from './binding.ts';
 import type { Contents, LinkOptions } from './options.ts';
 
-type ControlLinesOptions = Pick<LinkOptions, 'clock' | 'epoch' | 'nextNumber'>;
+interface ControlLinesOptions extends Pick<LinkOptions, 'clock' | 'epoch' | 'nextNumber'> {
+  binding: Binding;
+  attachment: Attachment;
+}
 
 /** Writes control lines to the runner, each with its place in the order of all. Whatever the attach does not take is lost. */
 export class ControlLines {
   readonly #options: ControlLinesOptions;
-  readonly #binding: Binding;
-  readonly #attachment: Attachment;
   #sentAt: number;
 
-  constructor(options: ControlLinesOptions, binding: Binding, attachment: Attachment) {
+  constructor(options: ControlLinesOptions) {
     this.#options = options;
-    this.#binding = binding;
-    this.#attachment = attachment;
     this.#sentAt = options.clock.monotonic();
   }
 
@@ -28,25 +27,28 @@ export class ControlLines {
 
   /** Returns the number of the line, which is written only where there are keys to seal it. */
   send<K extends SessionControlKind>(kind: K, message: ControlMessages[K], binary?: Buffer): number {
+    const { clock, binding, attachment } = this.#options;
     const position = this.#position();
-    if (kind !== 'ping') this.#sentAt = this.#options.clock.monotonic();
-    const lines = this.#binding.seal(position, kind, message, binary);
-    if (lines) this.#attachment.write(lines);
+    if (kind !== 'ping') this.#sentAt = clock.monotonic();
+    const lines = binding.seal(position, kind, message, binary);
+    if (lines) attachment.write(lines);
     return position.n;
   }
 
   /** Returns the number of the ping. For the runner of an unclaimed pod nothing can be sealed: an empty line asks for its `ready`. */
   ping(): number {
-    if (this.#binding.session !== '') return this.send('ping', {});
-    this.#attachment.write([ASK_READY]);
+    const { binding, attachment } = this.#options;
+    if (binding.session !== '') return this.send('ping', {});
+    attachment.write([ASK_READY]);
     return 0;
   }
 
   /** Sends a binding and what belongs to it; returns false before the runner was recognised. */
   bind(bind: Omit<Bind, 'keys'>, { state, files = [], environment }: Contents): boolean {
-    const begun = this.#binding.begin();
+    const { binding, attachment } = this.#options;
+    const begun = binding.begin();
     if (!begun) return false;
-    this.#attachment.write(bindText(begun.boot, this.#position(), { ...bind, keys: begun.keys }));
+    attachment.write(bindText(begun.boot, this.#position(), { ...bind, keys: begun.keys }));
     if (state) {
       const { sealed, ...facts } = state;
       this.send('restore', facts, sealed);
@@ -60,8 +62,9 @@ export class ControlLines {
   }
 
   #position(): Position {
+    const { binding, nextNumber } = this.#options;
     const epoch = this.#options.epoch();
-    return { epoch, n: this.#options.nextNumber(), proof: this.#binding.proofOf(epoch) };
+    return { epoch, n: nextNumber(), proof: binding.proofOf(epoch) };
   }
 }
 

@@ -1,20 +1,12 @@
 import type { Ready } from '../../core/frames/messages.ts';
-import type { Attachment } from './attachment.ts';
-import type { Binding } from './binding.ts';
-import type { Heartbeat } from './heartbeat.ts';
 import type { LinkOptions } from './options.ts';
+import type { LinkParts } from './parts.ts';
 import type { Receiver } from './receiver.ts';
 import type { Requests } from './requests.ts';
 import * as after from './view.ts';
 
-export interface HandshakeOptions extends Pick<LinkOptions, 'epoch' | 'onLaterEpoch'> {
-  shown: after.Shown;
-  binding: Binding;
-  attachment: Attachment;
-  heartbeat: Heartbeat;
-  requests: Requests;
-  receiver: Receiver;
-}
+type HandshakeOptions = Pick<LinkOptions, 'epoch' | 'onLaterEpoch'> &
+  Omit<LinkParts, 'lines'> & { requests: Requests; receiver: Receiver };
 
 /** Begins each attach: recognizes the runner by its `ready`, and tells it again what may have been lost. */
 export class Handshake {

@@ -7,6 +7,7 @@ import { ControlLines } from './control-lines.ts';
 import { Handshake } from './handshake.ts';
 import { Heartbeat } from './heartbeat.ts';
 import type { Contents, LinkOptions } from './options.ts';
+import type { LinkParts } from './parts.ts';
 import { Receiver } from './receiver.ts';
 import { Requests } from './requests.ts';
 import { Throttle } from './throttle.ts';
@@ -19,11 +20,7 @@ import * as after from './view.ts';
  */
 export class Link {
   readonly #options: LinkOptions;
-  readonly #shown: after.Shown;
-  readonly #binding: Binding;
-  readonly #attachment: Attachment;
-  readonly #lines: ControlLines;
-  readonly #heartbeat: Heartbeat;
+  readonly #parts: LinkParts;
   readonly #requests: Requests;
   readonly #receiver: Receiver;
   readonly #throttle: Throttle;
@@ -36,104 +33,95 @@ export class Link {
     const { clock, silences, pod } = options;
     this.#options = options;
     const shown = new after.Shown(after.unopened(pod.uid, latestTime(clock)), options.onChange);
-    this.#shown = shown;
-    this.#throttle = new Throttle({
+    const throttle = new Throttle({
       ...options,
       session: () => this.session,
-      pause: (ms) => this.#attachment.pause(ms),
+      pause: (ms) => attachment.pause(ms),
     });
-    this.#binding = new Binding({
-      ...options,
-      podUID: pod.uid,
-      onKeys: (channel) => this.#receiver.setChannel(channel),
-    });
-    this.#attachment = new Attachment({
+    const binding = new Binding({ ...options, podUID: pod.uid, onKeys: (channel) => receiver.setChannel(channel) });
+    const attachment = new Attachment({
       ...options,
       hurried: options.session !== '',
       onOpen: () => {
         handshake.opened();
-        this.#heartbeat.opened();
-        silences.update(this.#attachment.node, this, true);
+        heartbeat.opened();
+        silences.update(attachment.node, this, true);
       },
-      onBytes: (chunk) => this.#receiver.push(chunk),
+      onBytes: (chunk) => receiver.push(chunk),
       onChange: () => {
-        this.#heartbeat.updateSilence();
+        heartbeat.updateSilence();
         shown.changed();
       },
       onDelay: (ms) => {
         shown.view = after.delayed(shown.view, ms);
       },
     });
-    this.#lines = new ControlLines(options, this.#binding, this.#attachment);
-    this.#heartbeat = new Heartbeat({
+    const lines = new ControlLines({ ...options, binding, attachment });
+    const heartbeat = new Heartbeat({
       clock,
       answers: options.answers,
-      attachment: this.#attachment,
-      sendPing: () => this.#lines.ping(),
+      attachment,
+      sendPing: () => lines.ping(),
       restAt: () =>
-        after.isAtRest(shown.view) && !this.#receiver.isWaiting
-          ? this.#lines.sentAt + options.lingerMs
-          : Number.POSITIVE_INFINITY,
-      onHeard: () => silences.heard(this.#attachment.node, this),
+        after.isAtRest(shown.view) && !receiver.isWaiting ? lines.sentAt + options.lingerMs : Number.POSITIVE_INFINITY,
+      onHeard: () => silences.heard(attachment.node, this),
       onSilence: (silence) => {
-        silences.update(this.#attachment.node, this, silence.silentSince !== undefined);
+        silences.update(attachment.node, this, silence.silentSince !== undefined);
         shown.view = after.silent(shown.view, silence);
       },
     });
-    const parts = { shown, binding: this.#binding, lines: this.#lines, heartbeat: this.#heartbeat };
-    this.#requests = new Requests({ clock, ...parts });
-    this.#receiver = new Receiver({
+    const parts: LinkParts = { shown, binding, attachment, lines, heartbeat };
+    const requests = new Requests({ clock, ...parts });
+    const receiver: Receiver = new Receiver({
       ...options,
       ...parts,
-      requests: this.#requests,
-      throttle: this.#throttle,
+      requests,
+      throttle,
       onReady: (ready) => handshake.ready(ready),
       onStaleEpoch: () => handshake.staleEpoch(),
     });
-    const handshake = new Handshake({
-      ...options,
-      ...parts,
-      attachment: this.#attachment,
-      requests: this.#requests,
-      receiver: this.#receiver,
-    });
+    const handshake = new Handshake({ ...options, ...parts, requests, receiver });
+    this.#parts = parts;
+    this.#requests = requests;
+    this.#receiver = receiver;
+    this.#throttle = throttle;
   }
 
   get view(): LinkView {
-    const { queuedMs = this.#receiver.waitedMs, silentSince } = this.#attachment;
-    const { view: shown } = this.#shown;
+    const { queuedMs = this.#receiver.waitedMs, silentSince } = this.#parts.attachment;
+    const { view: shown } = this.#parts.shown;
     const view = silentSince === undefined ? shown : this.#silentFrom(shown, silentSince);
     return queuedMs === undefined ? view : { ...after.delayed(view, queuedMs), queued: true };
   }
 
   #silentFrom(view: LinkView, since: number): LinkView {
-    return after.silentFrom(view, since, this.#options.silences.of(this.#attachment.node, this));
+    return after.silentFrom(view, since, this.#options.silences.of(this.#parts.attachment.node, this));
   }
 
   /** UID of the session that the pod belongs to; empty for a pod that no session has claimed. */
   get session(): string {
-    return this.#binding.session;
+    return this.#parts.binding.session;
   }
 
   /** The incarnation that the pod belongs to. */
   get incarnation(): number {
-    return this.#binding.incarnation;
+    return this.#parts.binding.incarnation;
   }
 
   /** Boot nonce of the pod's runner, once known. */
   get boot(): string | undefined {
-    return this.#binding.boot;
+    return this.#parts.binding.boot;
   }
 
   get isAttached(): boolean {
-    return this.#attachment.isOpen;
+    return this.#parts.attachment.isOpen;
   }
 
   /** Begins to attach; `scheduled`, `running` and `node` are the known facts about the pod. */
   open(pod: { scheduled: boolean; running: boolean; node?: string | undefined; fresh?: boolean }): void {
     this.#isCreated = pod.fresh === true;
-    if (pod.fresh) this.#shown.view = after.openedFresh(this.#shown.view);
-    this.#attachment.open(pod);
+    if (pod.fresh) this.#parts.shown.view = after.openedFresh(this.#parts.shown.view);
+    this.#parts.attachment.open(pod);
   }
 
   /**
@@ -149,32 +137,32 @@ export class Link {
   /** Gives the pod to the session whose claim has succeeded. */
   assign(session: string, incarnation: number): void {
     this.#throttle.assigned();
-    this.#binding.assign(session, incarnation);
-    const { view } = this.#shown;
+    this.#parts.binding.assign(session, incarnation);
+    const { view } = this.#parts.shown;
     // The runner of a pod that this leader has claimed has got nothing from anybody else.
     const isNew = view.phase === 'Unbound' || (view.phase === 'Opening' && this.#isCreated);
     const fresh = isNew && this.#claims.has(session);
-    this.#shown.view = { ...view, fresh };
-    this.#attachment.hurry();
+    this.#parts.shown.view = { ...view, fresh };
+    this.#parts.attachment.hurry();
     // The runner is asked again: who has bound it may have been another leader.
-    if (view.phase !== 'Unbound' && !fresh) this.#attachment.reattach();
+    if (view.phase !== 'Unbound' && !fresh) this.#parts.attachment.reattach();
   }
 
   podChanged(pod: { scheduled: boolean; deleted: boolean; node?: string | undefined }): void {
-    this.#attachment.podChanged(pod);
+    this.#parts.attachment.podChanged(pod);
   }
 
   /** Asks for the priority of the attach again, while it waits for its place. */
   reconsider(): void {
-    this.#attachment.reconsider();
+    this.#parts.attachment.reconsider();
   }
 
   close(): void {
-    this.#heartbeat.close();
-    this.#options.silences.update(this.#attachment.node, this, false);
+    this.#parts.heartbeat.close();
+    this.#options.silences.update(this.#parts.attachment.node, this, false);
     this.#receiver.close();
     this.#throttle.close();
-    this.#attachment.close();
+    this.#parts.attachment.close();
   }
 
   /**
@@ -182,20 +170,20 @@ export class Link {
    * that lacks its whole state, as its refusal shows; the suspension that it refused meanwhile is asked for again.
    */
   bind(bind: Omit<Bind, 'keys'>, contents: Contents = {}): void {
-    if (!this.#lines.bind(bind, contents)) return;
-    this.#shown.view = after.bindSent(this.#shown.view, latestTime(this.#options.clock));
+    if (!this.#parts.lines.bind(bind, contents)) return;
+    this.#parts.shown.view = after.bindSent(this.#parts.shown.view, latestTime(this.#options.clock));
     this.#requests.suspendAgain();
-    this.#heartbeat.expectAnswer();
-    this.#shown.changed();
+    this.#parts.heartbeat.expectAnswer();
+    this.#parts.shown.changed();
   }
 
   startTurn(turn: ControlMessages['turn']): void {
-    if (this.#binding.hasKeys) this.#requests.startTurn(turn);
+    if (this.#parts.binding.hasKeys) this.#requests.startTurn(turn);
   }
 
   /** Sends the decision to the process that waits for it, or resumes the turn in a new one. */
   resumeTurn(turn: ControlMessages['approval']): void {
-    if (this.#binding.hasKeys) this.#requests.resumeTurn(turn);
+    if (this.#parts.binding.hasKeys) this.#requests.resumeTurn(turn);
   }
 
   /** Cancels a turn; `why` is set when Berth cancels it unasked. */
@@ -212,10 +200,10 @@ export class Link {
   }
 
   resume(): void {
-    const { snapshot } = this.#shown.view;
+    const { snapshot } = this.#parts.shown.view;
     this.#requests.resume();
     if (snapshot) this.acknowledge(snapshot.seq);
-    this.#shown.changed();
+    this.#parts.shown.changed();
   }
 
   /** Notes that the turns were listed for a result of the pod, as no running turn is known that it fits. */

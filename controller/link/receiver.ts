@@ -2,23 +2,18 @@ import { FrameDecoder, type FrameEvent } from '../../core/frames/decode.ts';
 import type { FrameKind, FrameOf, Ready, Refused } from '../../core/frames/messages.ts';
 import type { Address } from '../../core/frames/wire.ts';
 import { latestTime } from '../../core/runtime.ts';
-import type { Binding } from './binding.ts';
-import type { ControlLines } from './control-lines.ts';
-import type { Heartbeat } from './heartbeat.ts';
 import type { Holder } from './held-bytes.ts';
 import { Inbox } from './inbox.ts';
 import type { LinkOptions } from './options.ts';
+import type { LinkParts } from './parts.ts';
 import type { Requests } from './requests.ts';
 import { Resend } from './resend.ts';
 import type { Throttle } from './throttle.ts';
 import * as after from './view.ts';
 
 export interface ReceiverOptions
-  extends Pick<LinkOptions, 'clock' | 'log' | 'pod' | 'refused' | 'held' | 'logs' | 'counters'> {
-  shown: after.Shown;
-  binding: Binding;
-  lines: ControlLines;
-  heartbeat: Heartbeat;
+  extends Pick<LinkOptions, 'clock' | 'log' | 'pod' | 'refused' | 'held' | 'logs' | 'counters'>,
+    Pick<LinkParts, 'shown' | 'binding' | 'lines' | 'heartbeat'> {
   requests: Requests;
   throttle: Throttle;
   onReady(ready: Ready): void;

@@ -1,15 +1,9 @@
 import type { ControlMessages, Refused } from '../../core/frames/messages.ts';
-import type { Clock } from '../../core/runtime.ts';
-import type { ControlLines } from './control-lines.ts';
-import type { Heartbeat } from './heartbeat.ts';
+import type { LinkOptions } from './options.ts';
+import type { LinkParts } from './parts.ts';
 import * as after from './view.ts';
 
-export interface RequestsOptions {
-  clock: Clock;
-  shown: after.Shown;
-  lines: ControlLines;
-  heartbeat: Heartbeat;
-}
+type RequestsOptions = Pick<LinkOptions, 'clock'> & Pick<LinkParts, 'shown' | 'lines' | 'heartbeat'>;
 
 /** What the controller has asked of the runner: turns, their cancellation and the suspension. Asks again where a line may be lost. */
 export class Requests {

@@ -73,6 +73,7 @@ function embeddedPolicies(): string {
   const policies = admissionPolicies({
     nameOf: (of) => `berth-${of}.berth-system`,
     controller: 'system:serviceaccount:berth-system:berth-controller',
+    api: 'system:serviceaccount:berth-system:berth-api',
   });
   return `# ${NOTICE}\n${policies.map(yamlOf).join('---\n')}`;
 }
@@ -85,6 +86,7 @@ function chartPolicies(): string {
   const policies = admissionPolicies({
     nameOf: (of) => `FULLNAME-${of}.NAMESPACE`,
     controller: 'system:serviceaccount:NAMESPACE:FULLNAME-controller',
+    api: 'system:serviceaccount:NAMESPACE:FULLNAME-api',
   });
   const labels = '  labels:\n    {{- include "berth.labels" . | nindent 4 }}';
   // A release that serves some namespaces leaves the requesters of the others to other releases.

@@ -1,4 +1,5 @@
-import { API_GROUP, LABEL_MANAGED_BY, LABEL_NETWORK, MANAGED_BY } from './names.ts';
+import { HELPER_PATH } from '../enter/hello.ts';
+import { API_GROUP, CONTAINER, LABEL_MANAGED_BY, LABEL_NETWORK, MANAGED_BY } from './names.ts';
 
 /** Builds the ValidatingAdmissionPolicies of an installation. */
 
@@ -11,8 +12,9 @@ const VERB_SET_REQUESTER = 'setrequester';
 export interface PolicyOptions {
   /** Returns the name of a policy and its binding; `of` is different for each. */
   nameOf(of: string): string;
-  /** User name of the controller's service account. */
+  /** User names of the service accounts of the controller and of the HTTP API. */
   controller: string;
+  api: string;
 }
 
 interface Validation {
@@ -22,8 +24,9 @@ interface Validation {
 }
 
 /** Returns the policies, each followed by its binding. */
-export function admissionPolicies({ nameOf, controller }: PolicyOptions): object[] {
-  const ofController = [{ name: 'controller', expression: `request.userInfo.username == '${controller}'` }];
+export function admissionPolicies({ nameOf, controller, api }: PolicyOptions): object[] {
+  const by = (name: string, user: string) => [{ name, expression: `request.userInfo.username == '${user}'` }];
+  const ofController = by('controller', controller);
   const core = (operations: string[], resource: string) => rule('', 'v1', operations, [resource]);
   return [
     ...policy(nameOf('requester'), {
@@ -48,6 +51,12 @@ export function admissionPolicies({ nameOf, controller }: PolicyOptions): object
       resourceRules: [rule('networking.k8s.io', 'v1', ['CREATE', 'UPDATE', 'DELETE'], ['networkpolicies'])],
       matchConditions: ofController,
       validations: networkPolicies,
+    }),
+    ...policy(nameOf('api-exec'), {
+      description: 'Holds the service account of the HTTP API to the helper of Berth in pods of Sessions.',
+      resourceRules: [core(['CONNECT'], 'pods/exec')],
+      matchConditions: by('api', api),
+      validations: exec,
     }),
   ];
 }
@@ -121,6 +130,20 @@ object.spec.podSelector.?matchLabels[?'${LABEL_NETWORK}'].orValue('')`,
 oldObject.metadata.name == 'berth-' + oldObject.metadata.?labels[?'${LABEL_NETWORK}'].orValue('')`,
     message: `the controller of Berth changes and deletes only NetworkPolicies with the labels that it gave them: ${LABEL_MANAGED_BY} and ${LABEL_NETWORK}; delete this one yourself`,
   }),
+];
+
+/** The API server shows the options of an exec alone, and neither the pod nor its labels. */
+const exec: Validation[] = [
+  {
+    expression: `request.name.matches(${POD_NAME})`,
+    message: 'the HTTP API of Berth enters only pods of Sessions and SessionPools: named s-UID-NUMBER or p-UID-NUMBER',
+  },
+  {
+    expression: `object.?container.orValue('') == '${CONTAINER}' &&
+object.?command.orValue([]) == ['${HELPER_PATH}'] &&
+!object.?tty.orValue(false)`,
+    message: `the HTTP API of Berth runs only ${HELPER_PATH}, without arguments and without a terminal, in the container ${CONTAINER}`,
+  },
 ];
 
 /** Limits a validation to some operations, because each validation of a policy sees all of its requests. */

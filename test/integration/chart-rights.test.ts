@@ -11,7 +11,7 @@ const CHECKOUT = join(import.meta.dirname, '..', '..');
 
 interface Role {
   kind: string;
-  metadata: { name: string; namespace?: string };
+  metadata: { name: string; namespace?: string; labels?: Record<string, string> };
   rules: { apiGroups: string[]; resources: string[]; resourceNames?: string[]; verbs: string[] }[];
 }
 
@@ -38,10 +38,13 @@ async function render(release: string, namespace: string, ...more: string[]): Pr
   return objectsIn(stdout);
 }
 
+const ENTER = ['--set', 'api.enter.enabled=true'];
+
 /** Lists every right once, sorted, in the form "berth.dev/sessions watch". */
 function rightsOf(roles: Role[]): string[] {
   const rights = roles.flatMap(({ rules }) =>
-    rules.flatMap(({ apiGroups, resources, resourceNames, verbs }) =>
+    // Rights on URLs have neither groups nor resources.
+    rules.flatMap(({ apiGroups = [], resources, resourceNames, verbs }) =>
       apiGroups.flatMap((group) =>
         resources.flatMap((resource) =>
           verbs.map((verb) => `${group}/${resource} ${verb} ${resourceNames?.join() ?? ''}`.trim()),
@@ -61,13 +64,44 @@ describe('the rights of the programs', () => {
     rightsOf(roles.filter((role) => role.kind === kind && new RegExp(`\\bberth-${program}`).test(role.metadata.name)));
 
   test('are the same on the embedded cluster and by the chart', async () => {
-    const chart = rolesIn(await render('berth', 'berth-system'));
+    const chart = rolesIn(await render('berth', 'berth-system', ...ENTER));
     for (const program of ['api', 'controller']) {
       for (const kind of ['ClusterRole', 'Role']) {
         assert.deepEqual(of(program, embedded, kind), of(program, chart, kind), `${kind} of the ${program}`);
       }
     }
     assert.ok(of('api', chart, 'ClusterRole').includes('berth.dev/sessions watch'));
+  });
+
+  test('of the API let it enter no pod unless a value says so, which needs the policies', async () => {
+    const by = async (...more: string[]) =>
+      of('api', rolesIn(await render('berth', 'berth-system', ...more)), 'ClusterRole');
+    const added = new Set(await by(...ENTER)).difference(new Set(await by()));
+    assert.deepEqual([...added], ['/pods/exec create', '/pods/exec get']);
+    assert.deepEqual(await by('--set', 'api.enter=null'), await by());
+    await assert.rejects(by(...ENTER, '--set', 'admissionPolicies.enabled=false'), /needs admissionPolicies.enabled/);
+  });
+
+  test('of users inside sessions are part of edit and admin, and of nothing else', async () => {
+    const roles = rolesIn(await render('berth', 'berth-system'));
+    const inside = roles.filter((role) => rightsOf([role]).some((right) => /sessions\/(exec|files|ports)/.test(right)));
+    assert.deepEqual(
+      inside.map(({ metadata }) => metadata.name),
+      ['berth-enter'],
+    );
+    const labels = Object.keys(inside[0]?.metadata.labels ?? {}).filter((label) => label.startsWith('rbac.'));
+    assert.deepEqual(labels.toSorted(), [
+      'rbac.authorization.k8s.io/aggregate-to-admin',
+      'rbac.authorization.k8s.io/aggregate-to-edit',
+    ]);
+    assert.deepEqual(rightsOf(inside), [
+      'berth.dev/sessions/exec create',
+      'berth.dev/sessions/exec get',
+      'berth.dev/sessions/files delete',
+      'berth.dev/sessions/files get',
+      'berth.dev/sessions/files update',
+      'berth.dev/sessions/ports create',
+    ]);
   });
 
   test('of the controller let it own Approvals by Turns where OwnerReferencesPermissionEnforcement asks for `delete`', () => {
@@ -81,7 +115,7 @@ describe('the rights of the programs', () => {
   });
 
   test('of the API are the same in each of the namespaces that are listed', async () => {
-    const chart = rolesIn(await render('berth', 'berth-system', '--set', 'namespaces={one,two}'));
+    const chart = rolesIn(await render('berth', 'berth-system', '--set', 'namespaces={one,two}', ...ENTER));
     for (const namespace of ['one', 'two']) {
       const there = chart.filter(({ kind, metadata }) => kind === 'ClusterRole' || metadata.namespace === namespace);
       const rights = rightsOf(there.filter(({ metadata }) => /\bberth-api$/.test(metadata.name)));
@@ -101,10 +135,10 @@ describe('the admission policies', () => {
     const key = ({ kind, metadata }: Any) => `${kind}/${metadata.name}`;
     const sorted = (objects: Any[]) => objects.toSorted((a, b) => (key(a) < key(b) ? -1 : 1));
     assert.deepEqual(sorted(chart), sorted(policiesIn(await inManifests('admission.yaml'))));
-    assert.equal(chart.length, 8);
+    assert.equal(chart.length, 10);
   });
 
-  test('of two releases have different names, and each binds to the account of its own controller', async () => {
+  test('of two releases have different names, and each binds to the accounts of its own programs', async () => {
     const releases = await Promise.all([
       render('berth', 'berth-system'),
       render('berth', 'other'),
@@ -116,15 +150,16 @@ describe('the admission policies', () => {
     assert.equal(new Set(names).size, names.length);
     for (const objects of releases) {
       const policies = policiesIn(objects);
-      const controller = objects.find(
-        ({ kind, metadata }) => kind === 'Deployment' && /-controller$/.test(metadata.name),
-      );
-      const { serviceAccountName } = controller.spec.template.spec;
-      const account = `system:serviceaccount:${controller.metadata.namespace}:${serviceAccountName}`;
+      const accounts = ['controller', 'api'].map((program) => {
+        const { spec, metadata } = objects.find(
+          ({ kind, metadata }) => kind === 'Deployment' && metadata.name.endsWith(`-${program}`),
+        );
+        return `system:serviceaccount:${metadata.namespace}:${spec.template.spec.serviceAccountName}`;
+      });
       const conditions = policies.flatMap(({ spec }) => spec.matchConditions ?? []);
       assert.deepEqual(
         [...new Set(conditions.map(({ expression }: { expression: string }) => expression))],
-        [`request.userInfo.username == '${account}'`],
+        accounts.map((account) => `request.userInfo.username == '${account}'`),
       );
       for (const { spec } of policies.filter(({ kind }) => kind === 'ValidatingAdmissionPolicyBinding')) {
         assert.ok(
@@ -162,7 +197,7 @@ describe('the admission policies', () => {
     const off = await render('berth', 'berth-system', '--set', 'admissionPolicies.enabled=false');
     assert.deepEqual(policiesIn(off), []);
     const earlier = await render('berth', 'berth-system', '--set', 'admissionPolicies=null');
-    assert.equal(policiesIn(earlier).length, 8);
+    assert.equal(policiesIn(earlier).length, 10);
   });
 });
 

@@ -151,6 +151,15 @@ capabilities:
 - apiGroups: [""]
   resources: [pods]
   verbs: [get]
+{{- if (.Values.api.enter).enabled }}
+{{- if not (.Values.admissionPolicies | default (dict "enabled" true)).enabled }}
+{{- fail "api.enter.enabled needs admissionPolicies.enabled: a policy holds the API's account to the helper in pods of sessions, and without it the account could run anything in every pod" }}
+{{- end }}
+# Starts the helper in the pod of a session; templates/admission.yaml refuses everything else. A WebSocket is authorised as get and as create.
+- apiGroups: [""]
+  resources: [pods/exec]
+  verbs: [get, create]
+{{- end }}
 {{- end }}
 
 {{- /* "https" where the API has a certificate, else "http": the name of its port. */ -}}

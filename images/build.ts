@@ -5,12 +5,15 @@
  */
 import { execFile } from 'node:child_process';
 import { access, chmod, constants, copyFile, mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
+import { HELPER_PATH } from '../core/enter/hello.ts';
 import { NODE_FLAGS } from '../core/program/node-flags.ts';
+import { INJECTOR_UID } from '../core/resources/names.ts';
 import { type ArchiveResult, type Image, type ImageConfig, writeArchive } from './archive.ts';
 import { baseModes, nodePath, stageBase, user } from './base.ts';
 import { bundle, licences } from './bundle.ts';
+import type { Modes } from './layer.ts';
 import { copyRestOfGlibc } from './libraries.ts';
 import { stagePython } from './python.ts';
 
@@ -71,6 +74,14 @@ async function stageInjection(root: string, libraries: Map<string, string>): Pro
   await chmod(join(own, 'inject'), 0o755);
 }
 
+const helper = '/opt/berth/bin/berth-enter';
+
+/**
+ * Modes of the runner's own programs. The helper of a client can be run but not read, as Node: the agent can then neither read nor trace it,
+ * and what it carries is the client's. Only the user that copies it into other pods can read it.
+ */
+const runnerModes: Modes = { [helper]: { mode: 0o751, gid: INJECTOR_UID } };
+
 /**
  * Stages what the runner loads and the programs for an agent beside Node: the keeper that starts it, a POSIX shell with
  * the usual commands, and all of glibc.
@@ -79,7 +90,12 @@ async function stageAgentTools(root: string): Promise<void> {
   for (const name of ['keeper', 'signals.node'])
     await copyFile(join(checkout, 'build', name), join(root, 'opt/berth', name));
   await mkdir(join(root, 'opt/berth/bin'));
-  await copyFile(join(checkout, 'build/bin/berth-agent'), join(root, 'opt/berth/bin/berth-agent'));
+  for (const name of ['berth-agent', 'berth-enter'])
+    await copyFile(join(checkout, 'build/bin', name), join(root, 'opt/berth/bin', name));
+  await chmod(join(root, helper), runnerModes[helper]!.mode);
+  // The path of the helper in pods of any image, where an init container puts it.
+  await mkdir(join(root, dirname(HELPER_PATH)), { recursive: true });
+  await symlink(helper, join(root, HELPER_PATH));
   await access(busybox, constants.X_OK).catch(() => {
     throw new Error(
       `${busybox} is missing: install Debian's package busybox-static, the runner image takes its shell from it`,
@@ -98,7 +114,12 @@ async function stageAgentTools(root: string): Promise<void> {
 
 /** Returns the staged image: `base`, its program's layer, and for `runner-python` Python above them. */
 export function image(name: ImageName, tag: string): Image {
-  const layers = [{ folder: join(out, 'base'), modes: baseModes }, { folder: join(out, programOf(name)) }];
+  const program = programOf(name);
+  const modes = program === 'runner' ? runnerModes : {};
+  const layers = [
+    { folder: join(out, 'base'), modes: baseModes },
+    { folder: join(out, program), modes },
+  ];
   if (name === 'runner-python') layers.push({ folder: join(out, 'python'), modes: {} });
   return { name: `berth/${name}:${tag}`, layers, config: config(name) };
 }

@@ -1,6 +1,7 @@
 /** A running embedded cluster: the API server and the kubelet in this process, the programs as its children. */
 
 import { rmSync } from 'node:fs';
+import { HELPER_PATH } from '../core/enter/hello.ts';
 import { isConflict, isNotFound } from '../core/kube/errors.ts';
 import { leases } from '../core/kube/resources.ts';
 import { NODE_FLAGS } from '../core/program/node-flags.ts';
@@ -228,7 +229,11 @@ export class Cluster {
     const entrypoint = [process.execPath, ...NODE_FLAGS, mainModule('runner')];
     return {
       [MACHINE_IMAGE]: { entrypoint: [] },
-      [repository(RUNNER_IMAGE)]: { entrypoint, env: { NODE_COMPILE_CACHE: this.#home.cache } },
+      [repository(RUNNER_IMAGE)]: {
+        entrypoint,
+        env: { NODE_COMPILE_CACHE: this.#home.cache },
+        programs: { [HELPER_PATH]: builtFile('bin/berth-enter') },
+      },
     };
   }
 }

@@ -20,8 +20,8 @@ const PACK_MS = 300_000;
 /** Programs of the embedded cluster, which share the modules of one bundle. */
 const CLUSTER = { local: 'local/main.ts', controller: 'controller/main.ts', api: 'api/main.ts' };
 
-/** Static programs and the addon that `make keeper` builds, by their place below `lib`, where the runner looks for them. */
-const HELPERS = { keeper: 'keeper', 'signals.node': 'signals.node', 'bin/berth-agent': 'bin/berth-agent' };
+/** Static programs and the addon that `make keeper` builds, by their place below `build` and below `lib`, where the programs look for them. */
+const HELPERS = ['keeper', 'signals.node', 'bin/berth-agent', 'bin/berth-enter'];
 
 /** Files of the embedded cluster that stand at the same place in the checkout. */
 const DATA = ['manifests', 'runner/environment/build.py', 'local/apiserver/registry/builtin/types.json'];
@@ -37,7 +37,7 @@ async function stage(folder: string): Promise<void> {
     ...(await bundle(checkout, 'runner/main.ts', join(lib, 'runner.cjs'))),
   ]);
   await copyFile(join(import.meta.dirname, 'start.cjs'), join(lib, 'start.cjs'));
-  for (const [place, built] of Object.entries(HELPERS)) await copyFile(join(out, built), join(lib, place));
+  for (const place of HELPERS) await copyFile(join(out, place), join(lib, place));
   for (const path of DATA) {
     await mkdir(dirname(join(folder, path)), { recursive: true });
     await cp(join(checkout, path), join(folder, path), { recursive: true });

@@ -30,6 +30,8 @@ export interface Launch {
   argv: string[];
   workingDir: string;
   env: Record<string, string>;
+  /** Programs of the image that are other files here, by their path in it. */
+  programs?: Readonly<Record<string, string>> | undefined;
 }
 
 export interface Exit {

@@ -221,6 +221,7 @@ export class PodWorker {
           argv: commandLine(spec, image.entrypoint, env),
           workingDir: workingDirectory(root, this.#pod.spec, spec.workingDir ?? image.workingDir),
           env,
+          programs: image.programs,
         };
       },
     };

@@ -65,7 +65,7 @@ export function exec(
   deps: { pipes: PipeFactory; keeper: string | undefined },
 ): void {
   ChannelStream.accept(upgrade, query, (stream) => {
-    const how = { ...container.launch, argv: query.getAll('command') };
+    const how = { ...container.launch, argv: onThisMachine(query.getAll('command'), container) };
     const { pipes, keeper } = deps;
     const run =
       stream.tty && keeper ? runOnTerminal(stream, how, container, keeper) : runCommand(stream, how, container, pipes);
@@ -74,6 +74,11 @@ export function exec(
       (error: Error) => stream.finish(internalError(`error executing command in container: ${error.message}`)),
     );
   });
+}
+
+/** Returns the command with the file that stands for the image's program here. */
+function onThisMachine([program = '', ...args]: string[], { launch: { programs = {} } }: RunningContainer): string[] {
+  return [Object.hasOwn(programs, program) ? programs[program]! : program, ...args];
 }
 
 async function runCommand(

@@ -125,6 +125,8 @@ export interface Image {
   entrypoint: string[];
   env?: Record<string, string>;
   workingDir?: string;
+  /** Files of this machine that stand for programs of the image, by their path there; for commands beside the entry point. */
+  programs?: Record<string, string>;
 }
 
 /** Images by name without tag and digest. */

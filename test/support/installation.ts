@@ -2,11 +2,13 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { createWriteStream, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { HELPER_PATH } from '../../core/enter/hello.ts';
 import { KubeClient } from '../../core/kube/client.ts';
 import { loadConnection } from '../../core/kube/config.ts';
 import { events, leases, nodes, pods } from '../../core/kube/resources.ts';
 import type { Stored } from '../../core/kube/types.ts';
 import { NODE_FLAGS } from '../../core/program/node-flags.ts';
+import { builtProgram } from '../../core/program/own-files.ts';
 import {
   type Session,
   type SessionClass,
@@ -42,7 +44,9 @@ export const ONE_LEADER = { BERTH_LEASE_DURATION: '60s' };
 /** Where Node keeps what it compiled of the programs, also where no suite is run as a whole. */
 const NODE_COMPILE_CACHE = process.env.NODE_COMPILE_CACHE ?? join(tmpdir(), 'berth-test-compile-cache');
 
-type Images = Readonly<Record<string, { entrypoint: string[]; env?: Record<string, string> }>>;
+type Images = Readonly<
+  Record<string, { entrypoint: string[]; env?: Record<string, string>; programs?: Record<string, string> }>
+>;
 
 /** User name of the controller of an installation. */
 export const CONTROLLER = 'system:serviceaccount:berth-system:berth-controller';
@@ -93,7 +97,11 @@ export class Installation {
     this.#home = home;
     const deps = { clock: systemClock, random: systemRandom, logger: silentLogger };
     const images = {
-      'berth.local/runner': { entrypoint: RUNNER, env: { NODE_COMPILE_CACHE } },
+      'berth.local/runner': {
+        entrypoint: RUNNER,
+        env: { NODE_COMPILE_CACHE },
+        programs: { [HELPER_PATH]: builtProgram('berth-enter') },
+      },
       'berth.local/machine': { entrypoint: [] },
       ...this.#images,
     };

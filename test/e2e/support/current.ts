@@ -9,7 +9,7 @@ const checkout = join(import.meta.dirname, '..', '..', '..');
 const SOURCES = [
   ...['api', 'controller', 'core', 'images', 'runner', 'test/e2e/support'],
   ...['package.json', 'package-lock.json', 'tsconfig.json', 'LICENSE'],
-  ...['build/keeper', 'build/signals.node', 'build/bin/berth-agent'],
+  ...['build/keeper', 'build/signals.node', 'build/bin/berth-agent', 'build/bin/berth-enter'],
 ];
 /** Places of the machine that tell of its programs and libraries, and of the packages that apt would download: names, sizes and times. */
 const MACHINE = [

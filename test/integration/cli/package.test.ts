@@ -125,7 +125,14 @@ describe('the npm package of the command line', skipIf(noKeeper), () => {
       files.filter((file) => !expected.some((pattern) => pattern.test(file))),
       [],
     );
-    for (const name of ['lib/node', 'lib/keeper', 'lib/signals.node', 'lib/bin/berth-agent', 'lib/cli.cache'])
+    for (const name of [
+      'lib/node',
+      'lib/keeper',
+      'lib/signals.node',
+      'lib/bin/berth-agent',
+      'lib/bin/berth-enter',
+      'lib/cli.cache',
+    ])
       assert.ok(files.includes(name), name);
     const own = files.filter((file) => file !== 'lib/node');
     const text = own.map((file) => readFileSync(join(installed, file), 'latin1')).join('\n');

@@ -29,7 +29,7 @@ export interface Cli {
    * Writes data to stdout, made safe if that is a terminal; resolves when the reader has room again. Discards it once stdout
    * cannot be written.
    */
-  out(text: string): Promise<void>;
+  out(data: string | Buffer): Promise<void>;
   /** Writes a line for people to stderr, without control characters but line feeds. */
   say(line: string): void;
   /**

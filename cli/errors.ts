@@ -78,6 +78,7 @@ export function describeError(error: unknown, cli: { name: string }): { message:
       };
     case 'KubeConfigError':
       return { message: `${error.message}\n${howToGetACluster(cli.name)}`, exitCode: EXIT.unreachable };
+    case 'EnterError':
     case 'StoreMissingError':
     case 'StoreCorruptError':
       return { message: error.message, exitCode: EXIT.failed };

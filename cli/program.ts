@@ -4,6 +4,7 @@ import type { Cli } from './cli.ts';
 import { defineArtifacts } from './define/artifacts.ts';
 import { commandAdder } from './define/command.ts';
 import { defineEnv } from './define/env.ts';
+import { defineFiles } from './define/files.ts';
 import { defineLocal } from './define/local.ts';
 import { defineSessions } from './define/sessions.ts';
 import { defineComplete, defineTools } from './define/tools.ts';
@@ -87,6 +88,8 @@ export function define(cli: Cli, done: (exitCode: number) => void): Command {
   program.commandsGroup('Look and wait:');
   defineViews(command, cli);
   defineArtifacts(program, cli, done);
+  program.commandsGroup('Inside a session:');
+  defineFiles(program, command, cli, done);
   program.commandsGroup('More:');
   defineEnv(program, cli, done);
   defineLocal(program, cli, done);

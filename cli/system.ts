@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { StringDecoder } from 'node:string_decoder';
 import { isatty } from 'node:tty';
 import type { Clock } from '../core/runtime.ts';
 import { systemClock, systemRandom } from '../core/system.ts';
@@ -57,6 +58,7 @@ export function systemCli(): Cli {
   );
   // Much of the text comes from agents, so all that goes to a terminal is made safe here.
   const shown = new PrintablePieces();
+  const decoder = new StringDecoder('utf8');
   process.on('exit', () => {
     status.clear();
     const rest = shown.end();
@@ -71,11 +73,12 @@ export function systemCli(): Cli {
     env: process.env,
     cwd: process.cwd(),
     stdin: processStdin(interruption.signal),
-    async out(text) {
+    async out(data) {
       status.clear();
       if (lost) return;
       const to = terminal();
-      const hasRoom = process.stdout.write(to ? shown.add(text, to.hasColour) : text);
+      const text = () => (typeof data === 'string' ? data : decoder.write(data));
+      const hasRoom = process.stdout.write(to ? shown.add(text(), to.hasColour) : data);
       // The code above handles the error, also of text whose writing nobody awaits.
       if (!hasRoom) await once(process.stdout, 'drain').catch(() => {});
     },

@@ -1,4 +1,5 @@
 import type { Argument, Command, Option } from 'commander';
+import { ROOTS } from '../../core/enter/hello.ts';
 import type { ClusterFlags } from '../cli.ts';
 
 /** What can stand at the last word of a command line, found from the definitions of the commands alone. */
@@ -139,8 +140,13 @@ function ofArgument(command: Command, operands: string[]): Found {
       return named('sessions');
     case 'session|turn':
       return named('sessions', 'turns');
+    case 'session:place':
+      return named('sessions');
+    case 'place':
+      return { words: ROOTS.map((root) => [root]) };
     case 'program':
     case 'file':
+    case 'local':
       return { words: [], files: true };
     default:
       return { words: [] };

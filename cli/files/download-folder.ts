@@ -172,7 +172,8 @@ const WORDS: Record<string, string> = {
   ENAMETOOLONG: 'the name is too long for the file system',
 };
 
-function asFailure(path: string, error: unknown): Error {
+/** Returns the error of a path that cannot be written, in words; a CliError as it is. */
+export function asFailure(path: string, error: unknown): Error {
   const { code, message, name } = error as NodeJS.ErrnoException;
   if (name === 'CliError') return error as Error;
   return failed(`${printableName(path)} cannot be written: ${WORDS[code ?? ''] ?? message}${code ? ` (${code})` : ''}`);

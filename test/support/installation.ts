@@ -8,7 +8,7 @@ import { loadConnection } from '../../core/kube/config.ts';
 import { events, leases, nodes, pods } from '../../core/kube/resources.ts';
 import type { Stored } from '../../core/kube/types.ts';
 import { NODE_FLAGS } from '../../core/program/node-flags.ts';
-import { builtProgram } from '../../core/program/own-files.ts';
+import { builtFile } from '../../core/program/own-files.ts';
 import {
   type Session,
   type SessionClass,
@@ -100,7 +100,7 @@ export class Installation {
       'berth.local/runner': {
         entrypoint: RUNNER,
         env: { NODE_COMPILE_CACHE },
-        programs: { [HELPER_PATH]: builtProgram('berth-enter') },
+        programs: { [HELPER_PATH]: builtFile('bin/berth-enter') },
       },
       'berth.local/machine': { entrypoint: [] },
       ...this.#images,

@@ -36,6 +36,11 @@ describe('the candidates for the last word', () => {
     assert.deepEqual(names('cancel notes --turn '), { of: ['turns'], session: 'notes' });
     assert.deepEqual(names('wait notes --for='), { of: ['turns'], prefix: '--for=turn=', session: 'notes' });
     assert.equal(names('turn notes '), undefined);
+    assert.deepEqual(names('files ls '), { of: ['sessions'] });
+  });
+  test('are the roots of a session for a place in it', () => {
+    assert.deepEqual(words('files cat notes '), ['work', 'workspace', 'state', 'output', 'agent']);
+    assert.equal(at('cp notes:work/a ').files, true);
   });
   test('are paths for a file, and for all that belongs to the session’s program', () => {
     for (const line of ['run --input-file ', 'run --with a ', 'create notes -- python3 ']) {

@@ -1,0 +1,113 @@
+import { stat } from 'node:fs/promises';
+import { basename, dirname, join, resolve } from 'node:path';
+import { isOfOtherType, type OpenSession, transfer } from '../../core/enter/files.ts';
+import type { FileEnd, FileEntry, FileProblem } from '../../core/enter/hello.ts';
+import type { Cli, ClusterFlags } from '../cli.ts';
+import { withKubernetes } from '../connect/connect.ts';
+import { sessionOpener, untilLost } from '../enter/open.ts';
+import { type Place, remotePlace, shown } from '../enter/place.ts';
+import { withProgress } from '../enter/progress.ts';
+import { receiveFile } from '../enter/receive-file.ts';
+import { receiveFolder } from '../enter/receive-folder.ts';
+import { refused } from '../errors.ts';
+import { printableName } from '../print/printable.ts';
+import { grew } from './files.ts';
+
+/** Copies a file or a folder from a running session to this machine. */
+export async function copy(from: string, to: string, flags: ClusterFlags, cli: Cli): Promise<number> {
+  const source = remotePlace(from);
+  if (remotePlace(to)) {
+    const what = source ? 'from one session to another' : 'to a session';
+    throw refused(`nothing is copied ${what} yet; cp copies from a session: ${cli.name} cp notes:work/report.txt .`);
+  }
+  if (!source) {
+    throw refused(`"${from}" names no file of a session; write SESSION:ROOT/PATH, for example notes:work/report.txt`);
+  }
+  const target = await targetOf(to, cli);
+  return withKubernetes('cp', flags, cli, async (cluster) => {
+    const open = await sessionOpener(cluster, source.session, cli);
+    return untilLost(() => receive(open, source, target, cli));
+  });
+}
+
+interface Target {
+  /** Absolute path as it was given. */
+  path: string;
+  isFolder: boolean;
+}
+
+/** Looks at the place on this machine before anything is asked of the session. */
+async function targetOf(to: string, cli: Cli): Promise<Target> {
+  const path = resolve(cli.cwd, to);
+  const found = await stat(path).catch(() => undefined);
+  if (found?.isDirectory()) return { path, isFolder: true };
+  if (found && !found.isFile()) {
+    throw refused(`${printableName(path)} is neither a file nor a folder; use files cat and a redirection`);
+  }
+  if (!found && to.endsWith('/')) throw refused(`there is no folder ${printableName(path)}`);
+  if (!(await stat(dirname(path)).catch(() => undefined))?.isDirectory()) {
+    throw refused(`there is no folder ${printableName(dirname(path))}`);
+  }
+  return { path, isFolder: false };
+}
+
+async function receive(open: OpenSession, source: Place, target: Target, cli: Cli): Promise<number> {
+  const asksForContent = source.path === '.' || source.path.endsWith('/.');
+  const name = basename(join('/', source.path)) || source.root;
+  const path = target.isFolder && !asksForContent ? join(target.path, name) : target.path;
+  try {
+    const { entry, data } = await transfer(open, { want: 'read', root: source.root, path: source.path });
+    const shownData = withProgress(data, { what: shown(source), total: entry.bytes }, cli);
+    if ((await stat(path).catch(() => undefined))?.isDirectory()) {
+      await shownData.return(undefined as never);
+      throw refused(`${printableName(path)} is a folder here and a file in the session; name another place`);
+    }
+    return await receiveOne(path, entry, shownData, cli);
+  } catch (error) {
+    if (!isOfOtherType(error)) throw error;
+  }
+  const { data } = await transfer(open, { want: 'archive', root: source.root, path: source.path });
+  const there = await stat(path).catch(() => undefined);
+  if (there && !there.isDirectory()) {
+    await data.return(undefined as never);
+    throw refused(`${printableName(path)} is a file here and a folder in the session; name another place`);
+  }
+  const { end, files, leftOut } = await receiveFolder(path, withProgress(data, { what: shown(source) }, cli));
+  for (const link of leftOut) cli.say(`left out ${printableName(link)}: a link that leads out of the folder`);
+  await cli.out(`${printableName(path)}\n`);
+  cli.say(`${files === 1 ? '1 file' : `${files} files`} written`);
+  return tellProblems(end, cli);
+}
+
+async function receiveOne(
+  path: string,
+  entry: FileEntry,
+  data: AsyncGenerator<Buffer, FileEnd>,
+  cli: Cli,
+): Promise<number> {
+  const end = await receiveFile(path, entry, data, { random: cli.random, signal: cli.interrupted });
+  await cli.out(`${printableName(path)}\n`);
+  if (end.changed) cli.say(grew(path, entry));
+  return 0;
+}
+
+const WORDS: Record<FileProblem['reason'], string> = {
+  Pipe: 'left out: it is a FIFO',
+  Socket: 'left out: it is a socket',
+  Device: 'left out: it is a device',
+  System: 'left out: it is of proc, sys or dev',
+  Unreadable: 'it cannot be read',
+  Grew: 'it grew while it was read; this is its beginning',
+  Shrank: 'it shrank while it was read; its end is filled with zeros',
+  Rewritten: 'it was written to while it was read; parts of it may be older than others',
+};
+/** Reasons for which something in the copy is not as it was in the session. */
+const WRONG: ReadonlySet<string> = new Set(['Unreadable', 'Shrank', 'Rewritten']);
+
+/** Tells what is not in the copy as it is in the session; returns 1 where something is wrong or missing. */
+function tellProblems({ problems = [], problemCount = 0 }: FileEnd, cli: Cli): number {
+  for (const { name, reason } of problems) cli.say(`${printableName(name)}: ${WORDS[reason] ?? reason}`);
+  const more = problemCount - problems.length;
+  if (more > 0) cli.say(`and ${more} more like these`);
+  return more > 0 || problems.some(({ reason }) => WRONG.has(reason)) ? 1 : 0;
+}

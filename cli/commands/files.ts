@@ -1,0 +1,74 @@
+import { isOfOtherType, listFolder, statFile, transfer } from '../../core/enter/files.ts';
+import type { FileEntry } from '../../core/enter/hello.ts';
+import type { Cli, ClusterFlags } from '../cli.ts';
+import { withKubernetes } from '../connect/connect.ts';
+import { sessionOpener, untilLost } from '../enter/open.ts';
+import { type Place, shown } from '../enter/place.ts';
+import { withProgress } from '../enter/progress.ts';
+import { failed } from '../errors.ts';
+import { formatObject } from '../print/print.ts';
+import { printableName } from '../print/printable.ts';
+import { table } from '../print/table.ts';
+
+export interface FilesListFlags extends ClusterFlags {
+  output?: 'json' | 'yaml' | 'name';
+}
+
+/** Lists a folder of a running session, or describes the file at the place. */
+export async function listFiles(name: string, place: Place, flags: FilesListFlags, cli: Cli): Promise<number> {
+  return withKubernetes('files', flags, cli, async (cluster) => {
+    const open = await sessionOpener(cluster, name, cli);
+    const items = await untilLost(async () => {
+      try {
+        const found: FileEntry[] = [];
+        for await (const entry of listFolder(open, place.root, place.path)) found.push(entry);
+        return found;
+      } catch (error) {
+        if (!isOfOtherType(error)) throw error;
+        return [await statFile(open, place.root, place.path)];
+      }
+    });
+    items.sort((a, b) => (a.name < b.name ? -1 : 1));
+    if (flags.output === 'name') await cli.out(items.map((item) => `${printableName(item.name)}\n`).join(''));
+    else if (flags.output) await cli.out(await formatObject({ items }, flags.output));
+    else if (items.length === 0) cli.say(`${shown(place)} is empty`);
+    else {
+      const rows = items.map((item) => [item.mode, sizeOf(item), item.modified.replace(/\.\d+Z$/, 'Z'), nameOf(item)]);
+      await cli.out(table([['MODE', 'BYTES', 'MODIFIED', 'NAME'], ...rows], { terminal: cli.terminal }));
+    }
+    return 0;
+  });
+}
+
+const sizeOf = ({ type, bytes }: FileEntry) => (type === 'file' ? String(bytes) : '-');
+const nameOf = ({ name, type, target }: FileEntry) => {
+  if (type === 'link') return `${printableName(name)} -> ${printableName(target ?? '')}`;
+  return type === 'folder' ? `${printableName(name)}/` : printableName(name);
+};
+
+/** Writes a file of a running session to stdout. */
+export async function printFile(name: string, place: Place, flags: ClusterFlags, cli: Cli): Promise<number> {
+  return withKubernetes('files', flags, cli, async (cluster) => {
+    const open = await sessionOpener(cluster, name, cli);
+    return untilLost(async () => {
+      const { entry, data } = await transfer(open, { want: 'read', ...place });
+      const shownData = cli.terminal ? data : withProgress(data, { what: shown(place), total: entry.bytes }, cli);
+      for (;;) {
+        const { value, done } = await shownData.next();
+        if (!done) {
+          cli.interrupted.throwIfAborted();
+          await cli.out(value);
+          continue;
+        }
+        if (value.changed === 'Rewritten') {
+          throw failed(`the session wrote to ${shown(place)} while it was read: parts of it may be older than others`);
+        }
+        if (value.changed) cli.say(grew(shown(place), entry));
+        return 0;
+      }
+    });
+  });
+}
+
+export const grew = (what: string, { bytes }: FileEntry): string =>
+  `${printableName(what)} grew while it was read; these are its first ${bytes} bytes`;

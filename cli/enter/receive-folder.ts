@@ -58,7 +58,7 @@ async function unpack(part: string, path: string, data: AsyncGenerator<Buffer, F
   };
   /** The first error; those that follow from it say less. */
   let failure: { error: unknown } | undefined;
-  const note = (error: unknown) => {
+  const note = (error: unknown): never => {
     failure ??= { error };
     throw error;
   };
@@ -71,7 +71,7 @@ async function unpack(part: string, path: string, data: AsyncGenerator<Buffer, F
       folders.push({ name: at, mode });
     } else if (header.type === 'symlink') links.push({ name, target: nameOf(header, 'linkname') });
     else if (header.type === 'file') {
-      await writeFile(at, mode, content);
+      await writeFile(at, mode, content, note);
       files += 1;
     } else throw failed(`the archive holds a ${header.type}, which is never unpacked: ${printableName(String(name))}`);
   };
@@ -97,10 +97,16 @@ async function unpack(part: string, path: string, data: AsyncGenerator<Buffer, F
   return { end: end as FileEnd, files, leftOut };
 }
 
-async function writeFile(path: Buffer, mode: number, content: AsyncIterable<Buffer>): Promise<void> {
+/** `note` gets an error before the end of the loop breaks the archive off, which is an error of its own. */
+async function writeFile(
+  path: Buffer,
+  mode: number,
+  content: AsyncIterable<Buffer>,
+  note: (error: unknown) => never,
+): Promise<void> {
   const handle = await open(path, 'wx', mode);
   try {
-    for await (const chunk of content) await handle.writeFile(chunk);
+    for await (const chunk of content) await handle.writeFile(chunk).catch(note);
   } finally {
     await handle.close();
   }

@@ -136,6 +136,13 @@ describe('a folder', () => {
     expect(existsSync(target)).toBe(false);
   });
 
+  test('that cannot be written is told by its reason', async () => {
+    // A name of more than 255 bytes stands for what a file system refuses.
+    const long = await archive({ name: 'a', content: 'x' }, { name: 'ü'.repeat(200), content: 'x'.repeat(50_000) });
+    await expect(receiveFolder(join(folder, 'site'), coming(long))).rejects.toThrow('the name is too long');
+    expect(readdirSync(folder)).toEqual([]);
+  });
+
   test('that was cut leaves nothing', async () => {
     const pieces = await archive({ name: 'a', content: 'x'.repeat(5000) });
     const lost = coming(pieces.slice(0, 4), new Error('lost'));

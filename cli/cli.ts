@@ -7,6 +7,8 @@ export interface Stdin extends AsyncIterable<Buffer> {
    * say nothing: child processes of Node have an open socket as stdin by default.
    */
   readonly isPiped: boolean;
+  /** Ends the reading, which may wait for bytes, so that the process can end. */
+  close(): void;
 }
 
 /** A terminal that stdout or stderr is. */
@@ -30,6 +32,8 @@ export interface Cli {
    * cannot be written.
    */
   out(data: string | Buffer): Promise<void>;
+  /** Writes bytes as they are, to a terminal too; resolves when the reader has room again. Discards them once stdout cannot be written. */
+  write(to: 'stdout' | 'stderr', bytes: Buffer): Promise<void>;
   /** Writes a line for people to stderr, without control characters but line feeds. */
   say(line: string): void;
   /**

@@ -7,6 +7,8 @@ export const EXIT = {
   refused: 2,
   unreachable: 3,
   timedOut: 124,
+  /** The way to a command in a session failed, so that its exit code is not known; as ssh ends then. */
+  lost: 255,
   hungUp: 129,
   interrupted: 130,
   terminated: 143,
@@ -40,9 +42,11 @@ export class Interrupted extends CliError {
    * the command waits for goes on.
    */
   readonly detaches: boolean;
+  readonly signal: keyof typeof EXIT_OF_SIGNAL;
 
   constructor(signal: keyof typeof EXIT_OF_SIGNAL) {
     super('Interrupted', EXIT_OF_SIGNAL[signal], 'interrupted');
+    this.signal = signal;
     this.detaches = signal !== 'SIGINT';
   }
 }

@@ -4,6 +4,7 @@ import type { Cli } from './cli.ts';
 import { defineArtifacts } from './define/artifacts.ts';
 import { commandAdder } from './define/command.ts';
 import { defineEnv } from './define/env.ts';
+import { defineExec } from './define/exec.ts';
 import { defineFiles } from './define/files.ts';
 import { defineLocal } from './define/local.ts';
 import { defineSessions } from './define/sessions.ts';
@@ -89,6 +90,7 @@ export function define(cli: Cli, done: (exitCode: number) => void): Command {
   defineViews(command, cli);
   defineArtifacts(program, cli, done);
   program.commandsGroup('Inside a session:');
+  defineExec(command, cli);
   defineFiles(program, command, cli, done);
   program.commandsGroup('More:');
   defineEnv(program, cli, done);

@@ -82,6 +82,12 @@ export function systemCli(): Cli {
       // The code above handles the error, also of text whose writing nobody awaits.
       if (!hasRoom) await once(process.stdout, 'drain').catch(() => {});
     },
+    async write(to, bytes) {
+      status.clear();
+      if (lost) return;
+      const hasRoom = process[to].write(bytes);
+      if (!hasRoom) await once(process[to], 'drain').catch(() => {});
+    },
     say(line) {
       status.clear();
       process.stderr.write(`${printable(line, messages()?.hasColour)}\n`);

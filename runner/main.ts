@@ -8,7 +8,7 @@ import { constants } from 'node:os';
 import { dirname } from 'node:path';
 import { type Bind, type Bye, PROTOCOL_VERSION } from '../core/frames/messages.ts';
 import { systemClock, systemRandom } from '../core/system.ts';
-import { answerFor } from './agent-socket/answer.ts';
+import { answerFor, answerForCommands } from './agent-socket/answer.ts';
 import { listenForAgent } from './agent-socket/socket.ts';
 import { together } from './drivers/drain.ts';
 import { fileDoor } from './enter/files.ts';
@@ -20,7 +20,7 @@ import { findContainment, findTools } from './process/find.ts';
 import { Runner } from './runner.ts';
 import { partsFor, type Surroundings } from './session/parts.ts';
 import { loadAddon } from './signals/addon.ts';
-import { directoriesUnder, makeDirectories, socketPath } from './system/directories.ts';
+import { commandSocketPath, directoriesUnder, makeDirectories, socketPath } from './system/directories.ts';
 import { protect } from './system/hardening.ts';
 import { inputFirst } from './system/timers.ts';
 import { Pressure } from './text/pressure.ts';
@@ -43,9 +43,6 @@ function takeEnvironment(): Record<string, string | undefined> {
   for (const name of Object.keys(taken)) delete process.env[name];
   return taken;
 }
-
-const noCommands: Door = (visit) =>
-  visit.refuse({ code: 'Unsupported', message: "this session's runner starts no commands" });
 
 function start(): void {
   const environment = takeEnvironment();
@@ -72,6 +69,7 @@ function start(): void {
     flow: together(text.pressure, frames),
     isProtected,
     clock,
+    random: systemRandom,
   };
   const warmUp = new WarmUp(clock, (signal) => warmUpSession(surroundings, signal));
   // The session's parts are made once a bind is accepted. Nothing of the warm-up is left when the first process starts.
@@ -90,18 +88,24 @@ function start(): void {
     writeText: (line) => text.write(line),
     partsFor: makeParts,
     onSession: (session, secrets) => {
-      listenForAgent(socketPath(directories), secrets, answerFor(session)).catch((error: Error) => {
-        text.write(`[berth: BERTH_SOCKET cannot be had: ${error.message}]\n`);
-      });
+      for (const [path, answer] of [
+        [socketPath(directories), answerFor(session)],
+        [commandSocketPath(directories), answerForCommands(session)],
+      ] as const) {
+        listenForAgent(path, secrets, answer).catch((error: Error) => {
+          text.write(`[berth: BERTH_SOCKET cannot be had: ${error.message}]\n`);
+        });
+      }
       // Elsewhere helpers could not be told from the agent's processes; on the embedded cluster they need not be.
       const peerPid = process.pid === 1 ? addon?.peerPid : undefined;
       if (process.platform !== 'linux' || !(peerPid || (isLocal && process.pid !== 1))) return;
       const roots = rootsOf(session.bind, directories, environment.BERTH_LOCAL_ROOT);
+      const command: Door = (visit) => session.commands.serve(visit);
       listenForHelpers({
         podUID: environment.BERTH_POD_UID ?? '',
         session,
         peerPid,
-        doors: { command: noCommands, commands: noCommands, signal: noCommands, files: fileDoor(roots) },
+        doors: { command, commands: command, signal: command, files: fileDoor(roots) },
         clock,
       }).catch((error: Error) => {
         text.write(`[berth: nobody can work inside this session: ${error.message}]\n`);

@@ -15,6 +15,7 @@ export function processStdin(signal: AbortSignal): Stdin {
         return false;
       }
     },
+    close: () => void process.stdin.destroy(),
     async *[Symbol.asyncIterator]() {
       const { stdin } = process;
       // Destroying the stream also lets the process end while another one keeps the pipe open.

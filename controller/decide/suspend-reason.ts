@@ -119,13 +119,14 @@ function cannotUseSlot(draft: Draft): boolean {
 }
 
 /**
- * Reports whether `timeouts.idle` has passed since the last activity, which the runner reports too. Idle time counts
+ * Reports whether `timeouts.idle` has passed since the last activity, of clients' commands too, which the runner reports. Idle time counts
  * from the pod's creation at the earliest: a session that waited for its slot has not used it yet.
  */
 function isIdle(draft: Draft): boolean {
   const { session, class: sessionClass, pod, link, now } = draft.world;
   if (!pod || link?.lastActivity === undefined) return false;
-  const since = Math.max(lastActivity(draft.world), Date.parse(pod.metadata.creationTimestamp));
+  const ofCommands = Math.min(link.commandActivity ?? 0, now);
+  const since = Math.max(lastActivity(draft.world), ofCommands, Date.parse(pod.metadata.creationTimestamp));
   const deadline = since + timeoutMs('idle', session.spec, sessionClass);
   if (now >= deadline) return true;
   wake(draft, deadline);

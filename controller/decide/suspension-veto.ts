@@ -26,7 +26,7 @@ export interface Recheck {
 
 /** The part of a suspension's world that the veto depends on. */
 export type Suspending = Pick<World, 'session' | 'class'> & {
-  link?: Pick<NonNullable<World['link']>, 'lastActivity'> | undefined;
+  link?: Pick<NonNullable<World['link']>, 'lastActivity' | 'commandActivity'> | undefined;
 };
 
 /** Reason against the suspension that lies in the session itself: another has its name, or the wish has changed. */
@@ -76,6 +76,8 @@ export function suspensionVeto(
   const active = Math.max(
     touchedAt(live, now),
     world.link?.lastActivity ?? 0,
+    // Commands keep a session from being idle, and from no other suspension.
+    reason === 'Idle' ? (world.link?.commandActivity ?? 0) : 0,
     ...ended.map(({ status }) => Date.parse(status?.finishedAt ?? '') || 0),
   );
   return active > since ? 'activity' : undefined;

@@ -210,7 +210,7 @@ export function answered(
   pong: Pong,
   { isOurs, changeNumber, now }: { isOurs: boolean; changeNumber: number; now: number },
 ): LinkView {
-  const { active: _, told: __, figures: ___, ...rest } = view;
+  const { active: _, told: __, figures: ___, commandActivity: ____, ...rest } = view;
   const isOlder = pong.n < changeNumber;
   const turn = isOlder && pong.turn?.uid !== view.active ? undefined : pong.turn;
   const active = isOlder ? view.active : turn?.uid;
@@ -227,6 +227,7 @@ export function answered(
     ...(isOurs ? { answered: true } : {}),
     suspended: pong.suspended,
     lastActivity: now - pong.idleMs,
+    ...(pong.commandIdleMs !== undefined ? { commandActivity: now - pong.commandIdleMs } : {}),
   };
 }
 

@@ -111,6 +111,8 @@ export interface LinkView {
   readonly suspended: boolean;
   /** Last activity of the agent, reported by the runner, by the controller's clock; milliseconds since the epoch. */
   readonly lastActivity?: number;
+  /** The same of commands that clients run in the session; absent where none has run. */
+  readonly commandActivity?: number;
   /**
    * Turns whose cancellation was sent and whose end is not acknowledged, by uid; `at` in monotonic milliseconds. `unknown`: the
    * runner has refused it, because it never had the turn.

@@ -80,7 +80,7 @@ const refusal = (code: EnterCode, message: string) => new EnterError({ code, mes
  * with an EnterError (a refusal), a TransportError (the connection failed, and what was wanted may have begun), an ApiError of the API
  * server, or the signal's reason.
  *
- * The iteration ends after a frame `end` or `exit`, or with an error: a connection that ends before either was lost. A reader that is
+ * The iteration ends after a frame `end`, after `exit` once the runner has heard that it came, or with an error: a connection that ends before either was lost. A reader that is
  * slow is waited for: at most some hundred KiB are read ahead.
  */
 export async function enterSession(
@@ -132,6 +132,8 @@ class Connection implements FrameStream {
   #over: { error: unknown } | undefined;
   #wake: () => void = () => {};
   #said = '';
+  /** True once the reader has the exit: however the connection ends then, nothing is missing. */
+  #isExitRead = false;
   #heardAt: number;
   #cancelSilence: () => void = () => {};
   #cancelBeat: () => void = () => {};
@@ -218,12 +220,13 @@ class Connection implements FrameStream {
     for (;;) {
       const frame = this.#frames.shift();
       if (frame) {
+        this.#isExitRead = frame.kind === 'exit';
         this.#bytes -= frame.payload.length;
         if (this.#isPaused && this.#bytes <= LOW_BYTES) this.#resume();
         return { value: frame, done: false };
       }
       if (this.#over) {
-        if (this.#over.error !== undefined) throw this.#over.error;
+        if (!this.#isExitRead && this.#over.error !== undefined) throw this.#over.error;
         return { value: undefined, done: true };
       }
       await new Promise<void>((resolve) => {
@@ -240,7 +243,7 @@ class Connection implements FrameStream {
     }
     this.#frames.push(frame);
     this.#bytes += frame.payload.length;
-    if (frame.kind === 'end' || frame.kind === 'exit') this.#end({ error: undefined });
+    if (frame.kind === 'end') this.#end({ error: undefined });
     else if (this.#bytes > HIGH_BYTES && !this.#isPaused) {
       this.#isPaused = true;
       this.#stream?.pause();

@@ -10,6 +10,9 @@ export const ENTER_PROTOCOL = 1;
 /** Limit of a payload, bytes; a peer that sends a longer one is not understood. */
 export const MAX_PAYLOAD = 65_536;
 
+/** Input, bytes, that a client may have sent beyond the position up to which it was taken. */
+export const INPUT_WINDOW = 262_144;
+
 const HEADER = 5;
 
 /** What the bytes of a frame are about, by the letter that begins it. */
@@ -36,7 +39,10 @@ export const FRAMES = {
   lost: 'L',
   /** Runner: input was taken up to this position. */
   taken: 'A',
-  /** Runner: the command ended, after its last output. JSON, an Exit. */
+  /**
+   * Runner: the command ended, after its last output. JSON, a CommandExit. Client, without a payload: it has the exit, and
+   * nobody needs to keep the command any longer.
+   */
   exit: 'Q',
   /** Both: bytes of a file, of an archive, or of a list. */
   data: 'D',

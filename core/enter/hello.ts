@@ -41,7 +41,8 @@ export type Wish =
   /** Starts the command `id`, or attaches to it: once started it is not started again. Without `start` only attaches. */
   | { want: 'command'; id: string; start?: CommandStart; from?: number; input?: boolean }
   | { want: 'commands' }
-  | { want: 'signal'; id: string; signal: string }
+  /** With `graceMs`, SIGKILL follows to every process that is left then. Answered by `ready` with an empty object. */
+  | { want: 'signal'; id: string; signal: string; graceMs?: number }
   | { want: 'list' | 'stat' | 'archive'; root: Root; path: string }
   | { want: 'read'; root: Root; path: string; offset?: number; length?: number };
 

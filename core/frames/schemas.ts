@@ -239,6 +239,11 @@ const pong = z.object({
     .exactOptional(),
   /** Milliseconds since the last output or end of a turn, by the monotonic clock. */
   idleMs: count(),
+  /**
+   * Milliseconds since the last byte of a command that a client runs, 0 while one runs without a terminal. Absent where none has run, and
+   * from older runners. It speaks against suspending an idle session and against nothing else.
+   */
+  commandIdleMs: count().exactOptional(),
   suspended: z.boolean(),
 });
 

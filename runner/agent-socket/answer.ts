@@ -9,6 +9,18 @@ const TURN_OVER = refused('NoTurn', 'the turn that the request is for has ended,
 /** Refusal for a tool: its call has a timeout of its own, which does not pause during a wait. */
 const NOT_A_TOOL = refused('NotAsked', 'a tool cannot ask for an approval');
 
+/** Refusal for a command that a client runs beside the turns. */
+const NOT_OF_TURN = refused('NoTurn', 'a command belongs to no turn; the agent alone reports for it');
+
+/** Answers requests of commands: they may keep the session from being idle, and say nothing for a turn. */
+export function answerForCommands(session: Pick<BoundSession, 'touch'>): Answer {
+  return async ({ do: what }): Promise<AgentReply> => {
+    if (what !== 'touch') return NOT_OF_TURN;
+    session.touch();
+    return { ok: true };
+  };
+}
+
 /** Answers requests of the session's processes with the running turn. */
 export function answerFor(session: BoundSession): Answer {
   return async (request, gone): Promise<AgentReply> => {

@@ -23,14 +23,20 @@ type Measured = Omit<Usage, 'wallMs'>;
 
 /**
  * Tracks the families of the session's processes: their usage together, for the running turn, which of them must end, and when they
- * stand still. A family ended for a limit has an `overrun`.
+ * stand still. A family ended for a limit has an `overrun`. Commands that clients run beside the turn are not part of its usage, count
+ * in the limits of the session, and are ended first.
  */
 export class Meter {
   readonly #options: MeterOptions;
   readonly #living = new Set<Contained>();
+  readonly #commands = new Set<Contained>();
   readonly #starting = new Set<Promise<unknown>>();
   /** Resolves when the families go on; undefined while they run. */
   #held: Promise<void> | undefined;
+  /** Families that stand still. */
+  readonly #still = new Map<Contained, Promise<Unstopped>>();
+  /** True while commands stand beyond the work for which all families do. */
+  #commandsStand = false;
   /** Families whose process ended at a limit of its own and whose remaining processes nobody is ending. */
   readonly #left = new WeakSet<Contained>();
   #endedCpuUs = 0;
@@ -41,18 +47,20 @@ export class Meter {
     this.#options = options;
   }
 
-  /** Returns a start function that also tracks the family. */
-  wrap(start: StartProcess): StartProcess {
+  /** Returns a start function that also tracks the family, as one of the turn's or as a command. */
+  wrap(start: StartProcess, as: 'turn' | 'command' = 'turn'): StartProcess {
+    const families = as === 'turn' ? this.#living : this.#commands;
     return async (spec) => {
       while (this.#held) await this.#held;
       const oomKills = this.#options.memory?.oomKills?.();
       const starting = start(spec).then((family) => {
-        this.#living.add(family);
+        families.add(family);
         return family;
       });
       this.#starting.add(starting);
       const family = await starting.finally(() => this.#starting.delete(starting));
-      this.#turn?.begun.add(family);
+      if (as === 'turn') this.#turn?.begun.add(family);
+      else if (this.#commandsStand) void this.#hold(family);
       family.onUsage(() => this.#changed());
       this.#watch();
       void family.exited.then((exit) => {
@@ -66,8 +74,9 @@ export class Meter {
       });
       void family.gone.then(() => {
         this.#changed();
-        this.#endedCpuUs += family.usage?.cpuUs ?? 0;
-        this.#living.delete(family);
+        if (as === 'turn') this.#endedCpuUs += family.usage?.cpuUs ?? 0;
+        families.delete(family);
+        this.#still.delete(family);
       });
       // The usage that came with the start counts as long as nothing changes.
       this.#changed();
@@ -99,22 +108,46 @@ export class Meter {
   async whileHeld<T>(work: (unstopped: Unstopped) => Promise<T>): Promise<T> {
     while (this.#held) await this.#held;
     const { holds = true } = this.#options;
-    if (!holds || this.#living.size + this.#starting.size === 0) return work(ALL_STOPPED);
+    if (!holds || this.#all.length + this.#starting.size === 0) return work(ALL_STOPPED);
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#held = promise;
     try {
       await Promise.allSettled(this.#starting);
-      const families = [...this.#living];
+      const families = this.#all;
       try {
-        const unstopped = await Promise.all(families.map((family) => family.hold()));
+        const unstopped = await Promise.all(families.map((family) => this.#hold(family)));
         return await work({ named: unstopped.flatMap(({ named }) => named), count: total(unstopped) });
       } finally {
-        for (const family of families) family.release();
+        for (const family of families) if (!(this.#commandsStand && this.#commands.has(family))) this.#release(family);
       }
     } finally {
       this.#held = undefined;
       resolve();
     }
+  }
+
+  /** Sets whether commands stand still. They go on once they need not stand for other work either. */
+  standCommands(stand: boolean): void {
+    this.#commandsStand = stand;
+    for (const family of this.#commands) {
+      if (stand) void this.#hold(family);
+      else if (!this.#held) this.#release(family);
+    }
+  }
+
+  get #all(): Contained[] {
+    return [...this.#living, ...this.#commands];
+  }
+
+  /** Has a family stand that does not stand yet: what stood before a second hold would not go on after it. */
+  #hold(family: Contained): Promise<Unstopped> {
+    const unstopped = this.#still.get(family) ?? family.hold();
+    this.#still.set(family, unstopped);
+    return unstopped;
+  }
+
+  #release(family: Contained): void {
+    if (this.#still.delete(family)) family.release();
   }
 
   get #cpuUs(): number {
@@ -124,6 +157,7 @@ export class Meter {
   #changed(): void {
     const turn = this.#turn;
     const processes = sum(this.#living, 'processes');
+    const together = processes + sum(this.#commands, 'processes');
     if (turn) {
       const began = [...turn.begun].map(({ usage }) => usage);
       turn.peakBytes = Math.max(
@@ -134,8 +168,8 @@ export class Meter {
       turn.processes = Math.max(turn.processes, processes, ...began.map((use) => use?.mostProcesses ?? 0));
     }
     const most = this.#options.limits.processes;
-    if (this.#options.together && most !== undefined && processes > most) {
-      this.#end('processes', tooManyProcesses(processes, most));
+    if (this.#options.together && most !== undefined && together > most) {
+      this.#end('processes', tooManyProcesses(together, most));
     }
   }
 
@@ -145,7 +179,7 @@ export class Meter {
     if (!memory || this.#cancelLook) return;
     const look = () => {
       this.#cancelLook = undefined;
-      if (this.#living.size === 0) return;
+      if (this.#all.length === 0) return;
       // A reading that fails, as on a node short of open files, says nothing about the next.
       const now = memory.read();
       const over = now && overrunOfPod(now);
@@ -156,11 +190,14 @@ export class Meter {
     this.#cancelLook = clock.setTimer(CLOSE_LOOK_MS, look);
   }
 
-  /** Kills the family with the highest usage. A family that is being killed must be gone first. */
+  /**
+   * Kills the family with the highest usage; where memory is short, commands before the turn's. A family that is being killed must be
+   * gone first.
+   */
   #end(of: 'processes' | 'memoryBytes', overrun: Overrun): void {
-    const living = [...this.#living];
-    if (living.some((family) => family.overrun && !this.#left.has(family))) return;
-    const [most] = living.sort((a, b) => (b.usage?.[of] ?? 0) - (a.usage?.[of] ?? 0));
+    if (this.#all.some((family) => family.overrun && !this.#left.has(family))) return;
+    const candidates = of === 'memoryBytes' && this.#commands.size > 0 ? [...this.#commands] : this.#all;
+    const [most] = candidates.sort((a, b) => (b.usage?.[of] ?? 0) - (a.usage?.[of] ?? 0));
     if (!most) return;
     most.overrun = overrun;
     this.#left.delete(most);

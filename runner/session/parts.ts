@@ -1,11 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Bind, Bound, Limits } from '../../core/frames/messages.ts';
-import type { Clock } from '../../core/runtime.ts';
+import type { Clock, Random } from '../../core/runtime.ts';
 import { type Hidden, hiddenBy } from '../../core/text/hidden.ts';
 import { Pattern } from '../../core/text/pattern.ts';
 import type { OutputDirectory } from '../artifacts/artifacts.ts';
 import { outputDirectory } from '../artifacts/directory.ts';
+import { Commands } from '../commands/commands.ts';
+import { launcher } from '../commands/launch.ts';
 import type { Flow } from '../drivers/drain.ts';
 import type { Driver } from '../drivers/driver.ts';
 import { makeDriver } from '../drivers/make.ts';
@@ -16,7 +18,7 @@ import type { Containment, StartProcess } from '../process/contained.ts';
 import { NO_STATE, type StateDirectory } from '../state/archive.ts';
 import { packDirectory } from '../state/pack.ts';
 import { unpackDirectory } from '../state/unpack.ts';
-import { type Directories, located, workDirectory } from '../system/directories.ts';
+import { commandSocketPath, type Directories, located, workDirectory } from '../system/directories.ts';
 import { isClosed } from '../system/hardening.ts';
 import { unpackAgentFiles } from './agent-files.ts';
 import { secretsOf } from './secrets.ts';
@@ -24,7 +26,8 @@ import { secretsOf } from './secrets.ts';
 /** Parts that serve a session once it is known. */
 export interface SessionParts {
   driver: Driver;
-  /** Meter of the driver's processes. */
+  commands: Commands;
+  /** Meter of the processes of driver and commands. */
   meter: Meter;
   state: StateDirectory;
   /** Directory of the artifacts, if the controller takes any. */
@@ -55,6 +58,7 @@ export interface Surroundings {
   flow: Flow;
   isProtected: boolean;
   clock: Clock;
+  random: Random;
 }
 
 /**
@@ -62,7 +66,7 @@ export interface Surroundings {
  * that names what was wrong.
  */
 export function partsFor(bind: Bind, surroundings: Surroundings, free: Promise<void>): SessionParts {
-  const { environment, directories, memory, clock, containment } = surroundings;
+  const { environment, directories, memory, clock, random, containment } = surroundings;
   const { secrets, parts, short } = secretsOf(bind.agent, environment, (path) =>
     readFileSync(join(directories.secrets, path)),
   );
@@ -94,13 +98,18 @@ export function partsFor(bind: Bind, surroundings: Surroundings, free: Promise<v
   const { limits = { required: false } } = bind;
   const reads = isKept || artifacts !== undefined;
   const meter = new Meter({ limits, memory, together: agent.driver !== 'Tools', holds: reads, clock });
-  const startNow = meter.wrap(surroundings.startProcess(limits));
-  const start: StartProcess = async (spec) => {
-    await free;
-    return startNow(spec);
+  const startAs = (kind: 'turn' | 'command'): StartProcess => {
+    const startNow = meter.wrap(surroundings.startProcess(limits), kind);
+    return async (spec) => {
+      await free;
+      return startNow(spec);
+    };
   };
+  const shared = { facts, directories: own, path, clock };
+  const launch = launcher({ ...shared, socket: commandSocketPath(directories), start: startAs('command') });
   return {
-    driver: makeDriver({ facts, directories: own, path, start, flow: surroundings.flow, clock }),
+    driver: makeDriver({ ...shared, start: startAs('turn'), flow: surroundings.flow }),
+    commands: new Commands({ launch, directory: directories.run, clock, random }),
     meter,
     state: {
       pack: async (maxBytes = persistence?.maxStateBytes) =>

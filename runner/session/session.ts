@@ -11,6 +11,7 @@ import type {
   StartTurn,
 } from '../../core/frames/messages.ts';
 import { openState } from '../../core/frames/seal.ts';
+import type { Commands } from '../commands/commands.ts';
 import { EMPTY_DIGEST } from '../state/archive.ts';
 import { errorCode } from '../system/errors.ts';
 import { type KnownState, sendState } from '../turn/frames.ts';
@@ -34,6 +35,11 @@ export type Access = 'Open' | 'NotReady' | 'Suspended' | 'Stopping';
 /** Refuses a control line for a reason found after the line was accepted. */
 export type Refuse = (refusal: Refusal) => void;
 
+/** Part of the binding that a session needs. */
+export interface SessionSurroundings extends TurnSurroundings {
+  commands: Commands;
+}
+
 /**
  * The session that the runner is bound to: it takes its state and its turns, one at a time. Every request may be
  * repeated, by the same controller or by its successor. A request that is not carried out returns a Refusal, or reports
@@ -41,7 +47,7 @@ export type Refuse = (refusal: Refusal) => void;
  */
 export class BoundSession {
   readonly bind: Bind;
-  readonly #surroundings: TurnSurroundings;
+  readonly #surroundings: SessionSurroundings;
   readonly #known: KnownState = { digest: EMPTY_DIGEST };
   /** Digest of the state that is restored, or being restored. */
   #restoring: string | undefined;
@@ -70,7 +76,7 @@ export class BoundSession {
   /** Chain of packing, unpacking and running, which never overlap. */
   #work: Promise<void> = Promise.resolve();
 
-  constructor(bind: Bind, surroundings: TurnSurroundings) {
+  constructor(bind: Bind, surroundings: SessionSurroundings) {
     this.bind = bind;
     this.#surroundings = surroundings;
     this.#isRestored = bind.restores === undefined;
@@ -239,6 +245,9 @@ export class BoundSession {
    */
   suspend(suspended: boolean): void {
     this.#suspended = suspended;
+    const { commands, meter } = this.#surroundings;
+    commands.suspend(suspended);
+    meter.standCommands(suspended);
     if (suspended && this.#current?.waits) this.#current.park(STOP_GRACE_MS);
   }
 
@@ -247,6 +256,11 @@ export class BoundSession {
     if (this.#stopping) return 'Stopping';
     if (this.#suspended) return 'Suspended';
     return this.#isRestored && this.#hasFiles && this.#hasEnvironment ? 'Open' : 'NotReady';
+  }
+
+  /** Commands that clients run beside the turns. */
+  get commands(): Commands {
+    return this.#surroundings.commands;
   }
 
   /** The running turn, which answers requests of the session's processes. */
@@ -268,6 +282,7 @@ export class BoundSession {
     const run = current && !current.parked && !this.#isAcknowledged(current) ? current : unread;
     const { clock } = this.#surroundings;
     const idleMs = Math.round(clock.monotonic() - Math.max(this.#lastActivity, run?.lastActivity ?? 0));
+    const commandIdleMs = this.#surroundings.commands.idleMs;
     return {
       n,
       incarnation: this.bind.incarnation,
@@ -285,6 +300,7 @@ export class BoundSession {
         },
       }),
       idleMs,
+      ...(commandIdleMs !== undefined && { commandIdleMs }),
       suspended: this.#suspended,
     };
   }
@@ -298,9 +314,10 @@ export class BoundSession {
     // A turn that waits for a decision is not lost: it continues in another incarnation.
     if (this.#current?.waits) this.#current.park(graceMs);
     else this.#current?.stop({ outcome: 'Failed', error: { code: 'PodLost', message }, graceMs });
-    await Promise.all([this.#work, this.#surroundings.driver.stop(graceMs)]);
+    const { driver, commands } = this.#surroundings;
+    await Promise.all([this.#work, driver.stop(graceMs), commands.stop(graceMs)]);
     // A process may have been in the middle of its start.
-    await this.#surroundings.driver.stop(0);
+    await driver.stop(0);
   }
 
   async #run(run: TurnRun, refuse: Refuse): Promise<void> {

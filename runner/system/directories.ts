@@ -50,6 +50,11 @@ export function socketPath({ run }: Directories): string {
   return join(tmpdir(), `berth-${createHash('sha256').update(run).digest('hex').slice(0, 16)}`, 'berth.sock');
 }
 
+/** BERTH_SOCKET of commands, whose requests belong to no turn: beside the agent's. */
+export function commandSocketPath(directories: Directories): string {
+  return join(dirname(socketPath(directories)), 'cmd.sock');
+}
+
 /**
  * Creates the directories and empties `run` of the files of an earlier process. Throws the file system's error when one
  * cannot be created.

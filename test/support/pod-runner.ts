@@ -8,6 +8,7 @@ import type { Completion, Driver } from '../../runner/drivers/driver.ts';
 import { Meter } from '../../runner/limits/meter.ts';
 import { Runner } from '../../runner/runner.ts';
 import { EMPTY_ARCHIVE, EMPTY_DIGEST } from '../../runner/state/archive.ts';
+import { noCommands } from './visit.ts';
 
 /** An attach; `held`: what is not read of it while it is paused. */
 interface Attached {
@@ -81,6 +82,7 @@ export class PodRunner {
       writeText: () => {},
       partsFor: () => ({
         driver,
+        commands: noCommands(),
         meter: new Meter({ limits: { required: false }, together: false, clock }),
         state: {
           pack: async () => {

@@ -8,6 +8,7 @@ import type { Answer } from '../../../runner/agent-socket/socket.ts';
 import { Meter } from '../../../runner/limits/meter.ts';
 import { Runner } from '../../../runner/runner.ts';
 import type { BoundSession } from '../../../runner/session/session.ts';
+import { noCommands } from '../../support/visit.ts';
 import { Channel } from '../channel.ts';
 import type { Observer } from '../observer.ts';
 import type { Dice } from '../random.ts';
@@ -181,6 +182,7 @@ export class Container implements SimContainer {
         this.#startWriter = () => writers.start(meter);
         return {
           driver,
+          commands: noCommands(),
           meter,
           state: {
             pack: async (maxBytes = content.maxBytes) => {

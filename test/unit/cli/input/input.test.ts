@@ -17,6 +17,7 @@ function cli(stdin = '', isPiped = false) {
   const read = { done: false };
   const source = {
     isPiped,
+    close: () => {},
     async *[Symbol.asyncIterator]() {
       read.done = true;
       // Cut within a character.
@@ -98,7 +99,7 @@ describe('the input of a turn', () => {
       yield Buffer.from('7');
     }
     const { clock, say, lines } = cli();
-    const given = readInput({}, { cwd, clock, say, stdin: Object.assign(late(), { isPiped: true }) });
+    const given = readInput({}, { cwd, clock, say, stdin: Object.assign(late(), { isPiped: true, close: () => {} }) });
     await clock.advance(1_999);
     assert.deepEqual(lines, []);
     await clock.advance(1);

@@ -49,6 +49,7 @@ const rows: {
   spec?: object;
   recheck?: Partial<Recheck>;
   lastActivity?: number;
+  commandActivity?: number;
   veto: string | undefined;
 }[] = [
   { title: 'nothing new', reason: 'Idle', veto: undefined },
@@ -160,14 +161,20 @@ const rows: {
   },
   { title: 'activity that the runner told of', reason: 'Moves', lastActivity: NOW - 1_000, veto: 'activity' },
   { title: 'activity that the runner told of', reason: 'Requested', lastActivity: NOW - 1_000, veto: undefined },
+  { title: 'a command of a client', reason: 'Idle', commandActivity: NOW - 1_000, veto: 'activity' },
+  { title: 'a command of a client', reason: 'Moves', commandActivity: NOW - 1_000, veto: undefined },
+  { title: 'a command of a client', reason: 'Preempted', commandActivity: NOW - 1_000, veto: undefined },
   { title: 'the end of a turn since', reason: 'Moves', recheck: { turns: [endedTurn(2, -1)] }, veto: 'activity' },
   { title: 'the end of a counted turn', reason: 'Moves', recheck: { turns: [endedTurn(1, -1)] }, veto: undefined },
 ];
 
 describe('a suspension', () => {
-  for (const { title, reason, spec, recheck, lastActivity, veto } of rows) {
+  for (const { title, reason, spec, recheck, lastActivity, commandActivity, veto } of rows) {
     test(`as ${reason} ${veto === undefined ? 'goes on in spite of' : 'is undone because of'} ${title}`, () => {
-      const link = lastActivity === undefined ? {} : { lastActivity };
+      const link = {
+        ...(lastActivity !== undefined && { lastActivity }),
+        ...(commandActivity !== undefined && { commandActivity }),
+      };
       const world = { session: session(spec), class: aClass(), link };
       const found = suspensionVeto(world, reason, ASKED, {
         now: NOW,

@@ -79,6 +79,9 @@ describe('an answer to a ping', () => {
   });
   test("tells the last activity by the controller's clock", () => {
     assert.equal(answered(aLink(), aPong(), facts).lastActivity, 9_500);
+    const after = answered(aLink(), aPong({ commandIdleMs: 2_000 }), facts);
+    assert.equal(after.commandActivity, 8_000);
+    assert.equal('commandActivity' in answered(after, aPong(), facts), false);
   });
 });
 

@@ -108,6 +108,30 @@ test('the memory of a pod is watched on after readings that failed', async () =>
   assert.deepEqual([family.overrun?.code, kills], ['MemoryLimit', 1]);
 });
 
+test('near the memory limit of the pod commands end before the turn’s processes, the largest first', async () => {
+  const clock = new VirtualClock();
+  const memory = { read: () => ({ bytes: 99, limit: 100 }) };
+  const meter = new Meter({ limits: { required: true }, memory, together: true, clock });
+  const ended: string[] = [];
+  const start = (name: string, memoryBytes: number, kind: 'turn' | 'command') => {
+    const { promise: gone, resolve } = Promise.withResolvers<void>();
+    const kill = () => {
+      ended.push(name);
+      resolve();
+    };
+    const usage = { cpuUs: 5_000_000, memoryBytes, peakBytes: memoryBytes, processes: 1, mostProcesses: 1 };
+    const family = { usage, kill, gone, exited: new Promise(() => {}), onUsage: () => {} } as unknown as Contained;
+    return meter.wrap(async () => family, kind)({ file: '', argv0: '', args: [], cwd: '', env: {} });
+  };
+  meter.begin();
+  await start('turn', 50, 'turn');
+  await start('small', 10, 'command');
+  await start('large', 20, 'command');
+  assert.deepEqual(meter.read(), { cpuSeconds: 5, peakMemoryBytes: 50, processes: 1 }, 'usage of the turn alone');
+  await clock.advance(1_000);
+  assert.deepEqual(ended, ['large', 'small', 'turn']);
+});
+
 test('a pod is over its limit shortly before a kernel would kill', () => {
   assert.equal(overrunOfPod({ bytes: 959 * MiB, limit: 1024 * MiB }), undefined);
   const over = overrunOfPod({ bytes: 961 * MiB, limit: 1024 * MiB });

@@ -10,13 +10,14 @@ import { hiddenBy } from '../../../../core/text/hidden.ts';
 import type { Driver } from '../../../../runner/drivers/driver.ts';
 import { Meter } from '../../../../runner/limits/meter.ts';
 import { ALL_STOPPED, type Contained, type Unstopped } from '../../../../runner/process/contained.ts';
-import { BoundSession } from '../../../../runner/session/session.ts';
+import { BoundSession, type SessionSurroundings } from '../../../../runner/session/session.ts';
 import { EMPTY_DIGEST, NO_STATE } from '../../../../runner/state/archive.ts';
 import { PodText } from '../../../../runner/text/pod-text.ts';
 import { AgentEvents } from '../../../../runner/turn/agent-events.ts';
-import { TurnRun, type TurnSurroundings } from '../../../../runner/turn/turn.ts';
+import { TurnRun } from '../../../../runner/turn/turn.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
+import { noCommands } from '../../../support/visit.ts';
 
 const SPEC = { file: '', argv0: '', args: [], cwd: '', env: {} };
 
@@ -121,8 +122,9 @@ async function sessionOf(driver: Driver['run'], unstopped = ALL_STOPPED) {
   const clock = new VirtualClock();
   const meter = new Meter({ limits: { required: false }, together: false, clock });
   await meter.wrap(async () => familyOf('a', done, unstopped))(SPEC);
-  const around: TurnSurroundings = {
+  const around: SessionSurroundings = {
     driver: { run: driver, stop: async () => {} },
+    commands: noCommands(),
     meter,
     sender: new FrameSender({ ...channel, random, write }),
     state: {
@@ -202,4 +204,18 @@ test('what could not be stopped in time is told in the turn, without secrets', a
   await new TurnRun(MESSAGE, around, { digest: EMPTY_DIGEST }).run(undefined, undefined);
   const log = logs.at(-1) ?? '';
   assert.ok(log.includes(TOLD) && log.includes('and 2 more]') && !log.includes('sk-0123456789abcdef'), log);
+});
+
+test('commands stand on after other work, start no second time to stand, and go on when the session is resumed', async () => {
+  const done: string[] = [];
+  const meter = meterOf();
+  await meter.wrap(async () => familyOf('turn', done))(SPEC);
+  await meter.wrap(async () => familyOf('command', done), 'command')(SPEC);
+  meter.standCommands(true);
+  await meter.whileHeld(async () => void done.push('work'));
+  await meter.wrap(async () => familyOf('late', done), 'command')(SPEC);
+  assert.deepEqual(done, ['hold command', 'hold turn', 'work', 'release turn', 'hold late']);
+  done.length = 0;
+  await meter.whileHeld(async () => meter.standCommands(false));
+  assert.deepEqual(done, ['hold turn', 'release turn', 'release command', 'release late']);
 });

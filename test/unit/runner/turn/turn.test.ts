@@ -9,7 +9,7 @@ import { sealState } from '../../../../core/frames/seal.ts';
 import { FrameSender } from '../../../../core/frames/sender.ts';
 import { systemRandom as random } from '../../../../core/system.ts';
 import { hiddenBy } from '../../../../core/text/hidden.ts';
-import { answerFor } from '../../../../runner/agent-socket/answer.ts';
+import { answerFor, answerForCommands } from '../../../../runner/agent-socket/answer.ts';
 import { type AgentRequest, readRequest } from '../../../../runner/agent-socket/requests.ts';
 import type { Completion } from '../../../../runner/drivers/driver.ts';
 import { Meter } from '../../../../runner/limits/meter.ts';
@@ -20,6 +20,7 @@ import { AgentEvents } from '../../../../runner/turn/agent-events.ts';
 import { TurnRun, type TurnSurroundings } from '../../../../runner/turn/turn.ts';
 import { eventually } from '../../../support/eventually.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
+import { noCommands } from '../../../support/visit.ts';
 
 function surroundings(driver: TurnSurroundings['driver'], write: (text: string) => boolean = () => true) {
   const clock = new VirtualClock();
@@ -27,6 +28,7 @@ function surroundings(driver: TurnSurroundings['driver'], write: (text: string) 
   return {
     channel,
     driver,
+    commands: noCommands(),
     meter: new Meter({ limits: { required: false }, together: false, clock }),
     sender: new FrameSender({ ...channel, random, write }),
     state: { pack: async () => ({ ...NO_STATE, skipped: [] }), unpack: async () => {} },
@@ -374,4 +376,19 @@ test('a snapshot of a state that is not acknowledged yet makes nobody rely on ei
   session.ack(3);
   give('turn-2');
   assert.deepEqual(await end('turn-2'), { seq: 4, digest: ONE });
+});
+
+test('a command of a client says nothing for a turn, but may keep the session from being idle', async () => {
+  let touched = 0;
+  const answer = answerForCommands({ touch: () => touched++ });
+  const { signal } = new AbortController();
+  for (const line of [
+    '{"do":"event","event":1}',
+    '{"do":"result","result":{"output":1}}',
+    '{"do":"approve","question":"?"}',
+  ]) {
+    const reply = await answer({ ...JSON.parse(line) } as AgentRequest, signal);
+    assert.equal(reply.ok === false && reply.error.code, 'NoTurn');
+  }
+  assert.deepEqual([await answer({ do: 'touch' }, signal), touched], [{ ok: true }, 1]);
 });

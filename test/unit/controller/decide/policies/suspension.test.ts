@@ -147,6 +147,11 @@ describe('never reclaimed is', () => {
   test('a session whose agent is active, by the runner’s own word', () => {
     spared({ ...idle, link: link({ lastActivity: NOW - 60_000 }) });
   });
+  test('a session in which a client’s command runs, until it has rested as long after it', () => {
+    spared({ ...idle, link: link({ commandActivity: NOW - 60_000 }) });
+    const { actions } = decide(aWorld({ ...idle, link: link({ commandActivity: NOW - 5 * HOUR }) }));
+    assert.ok(actions.some(({ do: what }) => what === 'SuspendRunner'));
+  });
   test('a session whose runner was not asked yet', () => {
     const { lastActivity: _, ...unasked } = aLink();
     spared({ ...idle, link: unasked });

@@ -1,0 +1,147 @@
+import type { FrameStream } from '../../core/enter/client.ts';
+import { RemoteCommand } from '../../core/enter/command.ts';
+import type { CommandListed, CommandStart, Wish } from '../../core/enter/hello.ts';
+import { randomSuffix } from '../../core/generated-name.ts';
+import { TransportError } from '../../core/kube/errors.ts';
+import { parseDuration } from '../../core/resources/duration.ts';
+import type { Cli, ClusterFlags } from '../cli.ts';
+import { getSession } from '../cluster/stored.ts';
+import { withKubernetes } from '../connect/connect.ts';
+import { type Entered, entered } from '../enter/entered.ts';
+import { followCommand } from '../enter/follow-command.ts';
+import { describeError, EXIT, Interrupted, OutputLost, refused, unreachable } from '../errors.ts';
+import { table } from '../print/table.ts';
+
+export interface ExecFlags extends ClusterFlags {
+  stdin?: boolean;
+  cwd?: string;
+  env?: string[];
+  timeout?: string;
+  detach?: boolean;
+  id?: string;
+  attach?: string;
+  list?: boolean;
+  kill?: string;
+}
+
+/** Time from SIGTERM to SIGKILL of a command that is ended, milliseconds. */
+const KILL_GRACE_MS = 5000;
+const ID_LENGTH = 12;
+
+/**
+ * Runs a command inside a session, or attaches to, lists or ends those that run. Resolves with the command's exit code, and with 255
+ * where the way to it failed.
+ */
+export async function exec(name: string, words: string[], flags: ExecFlags, cli: Cli): Promise<number> {
+  check(words, flags);
+  try {
+    return await withKubernetes('exec', flags, cli, async (cluster) => {
+      const session = await getSession(cluster, name, cli.interrupted);
+      return inside(entered(session, cluster, cli), words, flags, cli).catch((error) => {
+        // The cluster answered before; what failed is the way into the pod.
+        throw error instanceof TransportError ? unreachable(error.message) : error;
+      });
+    });
+  } catch (error) {
+    if (error instanceof Interrupted || error instanceof OutputLost) throw error;
+    cli.say(`${cli.name}: ${describeError(error, cli).message}`);
+    return EXIT.lost;
+  }
+}
+
+function inside(place: Entered, words: string[], flags: ExecFlags, cli: Cli): Promise<number> {
+  const stdin = flags.stdin === true;
+  if (flags.list) return list(place, cli);
+  if (flags.kill !== undefined) return kill(flags.kill, place, cli);
+  if (flags.attach !== undefined) return followCommand(place, { id: flags.attach, stdin }, cli);
+  const id = flags.id ?? randomSuffix(cli.random, ID_LENGTH);
+  const start = startOf(words, flags);
+  return flags.detach ? detach(id, start, place, cli) : followCommand(place, { id, start, stdin }, cli);
+}
+
+/** Refuses flags that say nothing together. */
+function check(words: readonly string[], flags: ExecFlags): void {
+  const { attach, list: lists, kill: kills, stdin, cwd, env, timeout, detach: detaches, id } = flags;
+  const others = Object.entries({ '--attach': attach, '--list': lists, '--kill': kills });
+  const [one, two] = others.flatMap(([flag, value]) => (value === undefined ? [] : flag));
+  if (one && two) throw refused(`${one} and ${two} say two things; leave one of them out`);
+  if (one && words.length > 0) throw refused(`${one} starts nothing; leave out the program`);
+  const ofStart = Object.entries({
+    '--cwd': cwd,
+    '--env': env,
+    '--timeout': timeout,
+    '--detach': detaches,
+    '--id': id,
+  });
+  const [needless] = ofStart.flatMap(([flag, value]) => (value === undefined ? [] : flag));
+  if (one && needless) throw refused(`${needless} is for a command that is started; leave it out with ${one}`);
+  if (one && one !== '--attach' && stdin) throw refused(`--stdin is for a command’s input; leave it out with ${one}`);
+  if (detaches && stdin) throw refused('--stdin needs a reader of stdin that stays; leave --detach out');
+  if (!one && words.length === 0) throw refused('there is no program; write it after --, for example: -- ls -la');
+}
+
+function startOf(command: string[], { cwd, env, timeout, detach: detaches, stdin }: ExecFlags): CommandStart {
+  const variables = env?.map((text) => [text.slice(0, text.indexOf('=')), text.slice(text.indexOf('=') + 1)]);
+  return {
+    command,
+    ...(cwd !== undefined && { cwd }),
+    ...(variables && { env: Object.fromEntries(variables) }),
+    ...(timeout !== undefined && { timeoutSeconds: Math.ceil(parseDuration(timeout) / 1000) }),
+    ...(detaches && { detach: true }),
+    ...(stdin && { stdin: true }),
+  };
+}
+
+/** Starts a command and prints its id. A start whose answer was lost is given again, and starts nothing twice. */
+async function detach(id: string, start: CommandStart, { open, watch }: Entered, cli: Cli): Promise<number> {
+  const { clock, random, interrupted } = cli;
+  const begun = new AbortController();
+  const command = new RemoteCommand({
+    ...{ id, start, open, watch, clock, random },
+    onOutput: () => {},
+    onLost: () => {},
+    onReady: () => begun.abort(),
+    signal: AbortSignal.any([begun.signal, interrupted]),
+  });
+  await command.run().catch((error) => {
+    if (!begun.signal.aborted) throw error;
+  });
+  await cli.out(`${id}\n`);
+  return EXIT.ok;
+}
+
+async function kill(id: string, place: Entered, cli: Cli): Promise<number> {
+  const stream = await place.open({ want: 'signal', id, signal: 'SIGTERM', graceMs: KILL_GRACE_MS }, cli.interrupted);
+  stream.close();
+  return EXIT.ok;
+}
+
+async function list(place: Entered, cli: Cli): Promise<number> {
+  const rows = await read<CommandListed[]>(place, { want: 'commands' }, cli);
+  const shown = rows.map(({ id, started, exit, detach: detached, command }) => [
+    id,
+    exit ? ended(exit) : detached ? 'Running, detached' : 'Running',
+    started,
+    command.join(' '),
+  ]);
+  await cli.out(table([['ID', 'STATUS', 'STARTED', 'COMMAND'], ...shown], { terminal: cli.terminal }));
+  return EXIT.ok;
+}
+
+function ended({ code, signal, reason }: NonNullable<CommandListed['exit']>): string {
+  const how = code === undefined ? `Ended by ${signal}` : `Ended with ${code}`;
+  return reason ? `${how} (${reason})` : how;
+}
+
+/** Reads an answer that comes as data. */
+async function read<T>(place: Entered, wish: Wish, cli: Cli): Promise<T> {
+  const stream: FrameStream = await place.open(wish, cli.interrupted);
+  const pieces: Buffer[] = [];
+  let isWhole = false;
+  for await (const { kind, payload } of stream) {
+    if (kind === 'data') pieces.push(payload);
+    isWhole ||= kind === 'end';
+  }
+  if (!isWhole) throw new TransportError('the list of commands was cut');
+  return JSON.parse(Buffer.concat(pieces).toString('utf8')) as T;
+}

@@ -1,6 +1,6 @@
 import type { CommandExit, CommandStart, TerminalSize } from '../../core/enter/hello.ts';
 import type { Clock } from '../../core/runtime.ts';
-import { stopFamily } from '../drivers/families.ts';
+import { stopFamily } from '../drivers/session-processes.ts';
 import type { Contained } from '../process/contained.ts';
 import { TimeLimit } from '../turn/time-limit.ts';
 import { CommandInput } from './input.ts';

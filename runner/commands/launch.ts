@@ -4,7 +4,7 @@ import { TurnFailure } from '../../core/result/failure.ts';
 import type { Clock } from '../../core/runtime.ts';
 import type { SessionFacts } from '../drivers/driver.ts';
 import { agentEnvironment } from '../drivers/environment.ts';
-import { Families } from '../drivers/families.ts';
+import { SessionProcesses } from '../drivers/session-processes.ts';
 import type { Contained, StartProcess } from '../process/contained.ts';
 import { directoryProblem, findProgram } from '../process/program.ts';
 import { type Directories, remakeDirectories } from '../system/directories.ts';
@@ -26,7 +26,7 @@ export interface LaunchOptions {
  */
 export function launcher(options: LaunchOptions): (start: CommandStart) => Promise<Contained> {
   const { facts, directories, path, socket } = options;
-  const families = new Families(options.start, options.clock);
+  const processes = new SessionProcesses(options.start, options.clock);
   return async ({ command, cwd, env: own, tty }) => {
     remakeDirectories(directories);
     const home = facts.agent.workingDir ?? directories.work;
@@ -44,6 +44,6 @@ export function launcher(options: LaunchOptions): (start: CommandStart) => Promi
     };
     const [program = '', ...args] = command;
     const file = findProgram(program, env.PATH ?? path, folder, 'start.command');
-    return families.start({ file, argv0: program, args, cwd: folder, env, ...(tty && { tty }) }, 'start.command');
+    return processes.start({ file, argv0: program, args, cwd: folder, env, ...(tty && { tty }) }, 'start.command');
   };
 }

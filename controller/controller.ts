@@ -182,9 +182,7 @@ export class Controller {
     );
     let keys: LoadedKeys;
     try {
-      keys = await this.#masterKeys(leased, signal);
-      if (!keys.created) await this.#confirmed(signal);
-      await this.#refreshed(signal);
+      keys = await this.#prepare(leased, signal);
     } catch (error) {
       // The calls retry while this controller leads, so an error after its end is expected.
       if (signal.aborted) return;
@@ -243,54 +241,45 @@ export class Controller {
     return succeedsItself ? Math.max(0, this.#beganAt + writesMs - this.#options.clock.monotonic()) : writesMs;
   }
 
-  /**
-   * Loads the master keys. A leader can do nothing without them: it retries while it leads, and reports the problem.
-   */
-  async #masterKeys(api: KubeApi, signal: AbortSignal): Promise<LoadedKeys> {
-    const { config, namespace, clock, random, log } = this.#options;
-    for (;;) {
-      try {
-        const keys = await loadMasterKeys(api, random, { namespace, name: config.BERTH_MASTER_KEY_SECRET }, signal);
-        this.#keyProblem = undefined;
-        return keys;
-      } catch (error) {
-        signal.throwIfAborted();
-        this.#keyProblem = `the master keys cannot be had: ${error instanceof Error ? error.message : error}`;
+  /** Gets what a leader needs before it acts: the master keys, its lease confirmed, and what was written before. */
+  async #prepare(api: KubeApi, signal: AbortSignal): Promise<LoadedKeys> {
+    const { config, namespace, random, log } = this.#options;
+    const secret = { namespace, name: config.BERTH_MASTER_KEY_SECRET };
+    const keys = await this.#retried(
+      signal,
+      () => loadMasterKeys(api, random, secret, signal),
+      (error) => {
+        this.#keyProblem = `the master keys cannot be read or created: ${error instanceof Error ? error.message : error}`;
         log.error({ err: error }, 'master keys could not be read or created');
-        await delay(clock, RETRY_MS, signal);
-      }
+      },
+    );
+    this.#keyProblem = undefined;
+    // A leader whose lease was deleted before it had its keys must not begin to write: the controller that created the Secret
+    // meanwhile took its absence to mean that none had led.
+    if (!keys.created) {
+      await this.#retried(
+        signal,
+        () => this.#elector.confirm(),
+        (error) => log.warn({ err: error }, 'lease could not be confirmed'),
+      );
     }
+    await this.#retried(
+      signal,
+      () => this.#caches.refresh(signal),
+      (error) => log.warn({ err: error }, 'sessions, turns and pods could not be read'),
+    );
+    return keys;
   }
 
-  /**
-   * Confirms the lease. A leader whose lease was deleted before it had its keys must not begin to write: the controller
-   * that created the Secret meanwhile took its absence to mean that none had led.
-   */
-  async #confirmed(signal: AbortSignal): Promise<void> {
+  /** Repeats a call until it succeeds. Rejects only when the signal aborts: a controller leads although the call fails. */
+  async #retried<R>(signal: AbortSignal, call: () => Promise<R>, onFailure: (error: unknown) => void): Promise<R> {
     for (;;) {
       try {
-        return await this.#elector.confirm();
+        return await call();
       } catch (error) {
         signal.throwIfAborted();
-        this.#options.log.warn({ err: error }, 'lease could not be confirmed');
+        onFailure(error);
         await delay(this.#options.clock, RETRY_MS, signal);
-      }
-    }
-  }
-
-  /**
-   * Reads the present objects. A leader must not act before it knows what was written, but still leads: it retries
-   * while it leads.
-   */
-  async #refreshed(signal: AbortSignal): Promise<void> {
-    const { clock, log } = this.#options;
-    for (;;) {
-      try {
-        return await this.#caches.refresh(signal);
-      } catch (error) {
-        signal.throwIfAborted();
-        log.warn({ err: error }, 'sessions, turns and pods could not be read');
-        await delay(clock, RETRY_MS, signal);
       }
     }
   }

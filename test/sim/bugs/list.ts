@@ -169,8 +169,8 @@ import { sessionPod } from '../pod/pod.ts';`,
     edits: [
       {
         file: 'controller/controller.ts',
-        find: 'return await this.#caches.refresh(signal);',
-        replace: 'return;',
+        find: '() => this.#caches.refresh(signal)',
+        replace: 'async () => {}',
       },
       // A leader that waits for its predecessor's last request reads once more.
       { file: 'controller/capacity/admission-gate.ts', find: '        await caches.refresh(signal);\n', replace: '' },

@@ -92,6 +92,11 @@ export class Replica {
     return this.process?.alive === true && this.#controller?.isLeading === true;
   }
 
+  /** Problem for which the controller says that it is not ready; undefined: there is none. */
+  get problem(): string | undefined {
+    return this.#controller?.problem;
+  }
+
   start(): void {
     if (this.process?.alive) return;
     const { scheduler, server, kubelets, dice, rates, trace, installation, observer } = this.#options;

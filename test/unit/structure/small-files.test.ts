@@ -17,7 +17,8 @@ const ALONE: Record<string, string> = {
   'controller/observed/urgency.ts': 'a rule of one idea: whom a new leader hears of first',
   'controller/pools/pod-numbers.ts': 'the arithmetic of the numbers of a pool’s pods, tested alone',
   'controller/status/secrets-hidden.ts': 'each condition of this folder stands in its file',
-  'core/frames/validate.ts': 'only the controller loads the schemas; the decoder that calls it is in the runner, too',
+  'core/frames/validate.ts':
+    'the decoder, of 350 lines, is about the format of frames; this file is about their fields',
   'core/text/heuristics.ts': 'a table: the patterns with the exceptions of each',
   'local/apiserver/http/tokens.ts': 'each subresource of this folder stands in its file',
   'local/apiserver/registry/builtin/index.ts': 'the list of what the folder has',

@@ -1,7 +1,7 @@
 import type { StoredPod } from '../core/kube/builtin.ts';
 import { podName } from '../core/resources/names.ts';
 import { isTerminal } from '../core/resources/turn-phases.ts';
-import { leapsOf } from '../core/runtime.ts';
+import { clockJumpsOf } from '../core/runtime.ts';
 import type { Effects } from './act/context.ts';
 import { unreadableTurn } from './caches/slim.ts';
 import { applicantOf } from './capacity/applicant.ts';
@@ -65,7 +65,7 @@ export function assess(
   return {
     now: clock.now(),
     monotonic: clock.monotonic(),
-    leaps: leapsOf(clock),
+    clockJumps: clockJumpsOf(clock),
     session,
     turns,
     approvals: turns.flatMap(({ metadata }) => caches.approvalsNaming(namespace, metadata.name)),
@@ -76,7 +76,7 @@ export function assess(
     pod,
     ...(unclaimed ? { unclaimed } : {}),
     ...(warm ? { warm } : {}),
-    strays: pods.filter((other) => other !== pod),
+    otherPods: pods.filter((other) => other !== pod),
     link: links.get(pod?.metadata.uid ?? session.status?.podUID)?.view,
     memory,
     applicant,

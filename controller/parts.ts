@@ -15,7 +15,7 @@ import { type ControllerConfig, servedNamespaces } from './config.ts';
 import { Archives } from './environments/archives.ts';
 import { Environments } from './environments/environments.ts';
 import { Garbage } from './garbage/garbage.ts';
-import { yieldingStore } from './garbage/yielding-store.ts';
+import { sessionStore } from './garbage/session-store.ts';
 import type { MasterKeys } from './link/keys.ts';
 import { Links } from './link/links.ts';
 import type { Meter } from './meter.ts';
@@ -166,7 +166,7 @@ export function partsOf(options: PartsOptions, { isReady, onReady, onOpen, closi
     statuses,
     logCommit: committed,
     caches,
-    store: yieldingStore(options.store, rooms.makeRoom),
+    store: sessionStore(options.store, rooms.makeRoom),
     rooms,
     archives: new Archives(),
     statePrefetch: new StatePrefetch(clock),

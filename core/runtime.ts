@@ -28,13 +28,13 @@ export interface RemoteClock {
    * too early.
    */
   latest(): number;
-  /** The last leaps forward, the oldest first. */
-  readonly leaps: readonly Leap[];
+  /** The last jumps forward, the oldest first. */
+  readonly clockJumps: readonly ClockJump[];
 }
 
-/** A leap of a clock forward, over time in which this machine did nothing: it slept, or the clock was set. */
-export interface Leap {
-  /** Times up to this one are from before the leap; milliseconds since the epoch. */
+/** A jump of a clock forward, over time in which this machine did nothing: it slept, or the clock was set. */
+export interface ClockJump {
+  /** Times up to this one are from before the jump; milliseconds since the epoch. */
   until: number;
   ms: number;
 }
@@ -75,9 +75,9 @@ export function latestTime(clock: Clock): number {
   return clock.remote?.latest() ?? clock.now();
 }
 
-/** Leaps of the clock that it follows; a machine's own clock knows of none. */
-export function leapsOf(clock: Clock): readonly Leap[] {
-  return clock.remote?.leaps ?? [];
+/** Returns the jumps of the clock that this one follows; a machine’s own clock knows of none. */
+export function clockJumpsOf(clock: Clock): readonly ClockJump[] {
+  return clock.remote?.clockJumps ?? [];
 }
 
 /** Milliseconds until the time `at` that was decided upon at `then`; a clock that was set back since puts nothing off. */

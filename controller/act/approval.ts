@@ -150,8 +150,8 @@ export async function adoptApproval(
   }
   if (counts(approval, turn)) return;
   const waits = turn.status.phase === 'AwaitingApproval' ? turn.status.approval?.id : undefined;
-  const told = turn.status.approval?.decided?.approval === name;
-  if (told) return;
+  const isConsumed = turn.status.approval?.decided?.approval === name;
+  if (isConsumed) return;
   const deep = approval.responseTooDeep;
   const unfit = deep ? `its response is nested deeper than ${MAX_JSON_DEPTH} levels, at ${deep}` : undefined;
   const why =

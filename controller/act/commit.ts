@@ -130,14 +130,14 @@ function rejected(turn: CachedTurn, error: Error, fields: object, now: number): 
  * Acknowledges a result that fits no running turn of the cache. The cache may be behind, so a live read decides. A result
  * that belongs to no turn is dropped. If the pod holds a state that is stored nowhere, the pod is deleted too.
  */
-export async function acknowledgeStray(context: ReconcileContext, delivery: Delivery): Promise<void> {
+export async function acknowledgeUnmatched(context: ReconcileContext, delivery: Delivery): Promise<void> {
   const { effects, world, signal } = context;
   const { api, caches, links } = effects;
   const { session } = world;
   const { turn: uid, attempt } = delivery.result.message;
   const namespace = session.metadata.namespace;
   const fieldSelector = `spec.session=${session.metadata.name}`;
-  links.get(world.link?.podUID)?.stray();
+  links.get(world.link?.podUID)?.noteUnmatched();
   const { items } = await api.list(turns, { namespace, fieldSelector, signal });
   const cached = world.turns.find(({ metadata }) => metadata.uid === uid);
   caches.saw(turns, ...items);

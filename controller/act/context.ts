@@ -4,7 +4,7 @@ import type { Clock, Logger, Random } from '../../core/runtime.ts';
 import type { Caches } from '../caches/caches.ts';
 import type { Ledger } from '../capacity/ledger.ts';
 import type { Archives } from '../environments/archives.ts';
-import type { SessionStore } from '../garbage/yielding-store.ts';
+import type { SessionStore } from '../garbage/session-store.ts';
 import type { MasterKeys } from '../link/keys.ts';
 import type { Links } from '../link/links.ts';
 import type { NetworkPolicies } from '../network/policies.ts';

@@ -10,7 +10,7 @@ import type { CachedSession } from '../observed/world.ts';
 import { acknowledgeRequest, adoptApproval, commitRequest, consume, readApprovals } from './approval.ts';
 import { bindRunner } from './bind.ts';
 import { claimPod } from './claim-pod.ts';
-import { acknowledgeStray, commit } from './commit.ts';
+import { acknowledgeUnmatched, commit } from './commit.ts';
 import { commitLog } from './commit-log.ts';
 import { confirmGone, readPod } from './confirm-gone.ts';
 import type { ReconcileContext } from './context.ts';
@@ -77,7 +77,7 @@ const handlers: Handlers = {
   AcknowledgeRequest: async (context, { asking }) => acknowledgeRequest(context, asking),
   AdoptApproval: async (context, { approval, turn }) => adoptApproval(context, approval, turn),
   Consume: async (context, action) => consume(context, action.turn, action.approval, action),
-  Acknowledge: async (context, { delivery }) => acknowledgeStray(context, delivery),
+  Acknowledge: async (context, { delivery }) => acknowledgeUnmatched(context, delivery),
   SuspendRunner: (context, { snapshot }) => askForSuspension(context, snapshot),
   ResumeRunner: undoSuspension,
   VerifySuspension: async (context, { reason }) => verifySuspension(context, reason),

@@ -24,7 +24,7 @@ export async function admitSession(
   const { namespace, name } = session.metadata;
   if (!ledger.reserve(world.applicant, pod)) {
     // The ledger has the session decided again at once where the pod of a pool is gone. Otherwise the queue does, in its turn.
-    if (!claim || ledger.isSpare(namespace, pod)) ledger.wait(world.applicant);
+    if (!claim || ledger.isAvailable(namespace, pod)) ledger.wait(world.applicant);
     return;
   }
   prefetchState(context, status);

@@ -10,9 +10,9 @@ import {
 } from '../../core/resources/limits.ts';
 import { storeKey } from '../../core/resources/names.ts';
 import type { StateRef } from '../../core/resources/schema.ts';
-import { leapsOf } from '../../core/runtime.ts';
+import { clockJumpsOf } from '../../core/runtime.ts';
 import { type Store, StoreFullError, type StoreKey } from '../../core/store/store.ts';
-import { movedByLeaps } from '../observed/clock-jumps.ts';
+import { movedByClockJumps } from '../observed/clock-jumps.ts';
 import type { Delivery } from '../observed/link-view.ts';
 import { learn } from '../observed/memory.ts';
 import type { CachedTurn, World } from '../observed/world.ts';
@@ -172,12 +172,12 @@ async function put(
 }
 
 /** Start of the failures to store, milliseconds since the epoch: as an earlier leader has written it, else now. */
-function toldSince({ session, link }: World, now: number): number {
-  const told = session.status?.conditions?.find(({ type }) => type === 'StatePersisted');
-  if (told?.reason !== 'StateNotStored') return now;
+function notStoredSince({ session, link }: World, now: number): number {
+  const condition = session.status?.conditions?.find(({ type }) => type === 'StatePersisted');
+  if (condition?.reason !== 'StateNotStored') return now;
   // The condition may be about the state of an earlier suspension.
   const ended = link?.delivery?.result.message.finishedAt ?? link?.asking?.request.message.at;
-  return Math.min(now, Math.max(Date.parse(told.lastTransitionTime), Date.parse(ended ?? '') || 0));
+  return Math.min(now, Math.max(Date.parse(condition.lastTransitionTime), Date.parse(ended ?? '') || 0));
 }
 
 /** Retried by the queue until the turn's `timeouts.persist` is over, however slow the store; a full one is an answer. */
@@ -190,8 +190,8 @@ async function attempt(
 ): Promise<void> {
   const { memory, effects, signal, world } = context;
   const { clock } = effects;
-  const since = memory.incarnation.commitProblem?.since ?? toldSince(world, clock.now());
-  const waitedSince = () => movedByLeaps(since, leapsOf(clock));
+  const since = memory.incarnation.commitProblem?.since ?? notStoredSince(world, clock.now());
+  const waitedSince = () => movedByClockJumps(since, clockJumpsOf(clock));
   const deadline = Math.max(waitedSince() + persistMs, clock.now() + Math.min(persistMs, LAST_CHANCE_MS));
   try {
     await boundedWait({ effects, deadline, signal }, (waiting) => write({ ...context, signal: waiting }));

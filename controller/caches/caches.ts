@@ -72,7 +72,7 @@ export function informerCaches(options: CachesOptions): Caches {
   const { api, clock, random, log, namespaces } = options;
   const watchers = new Watchers();
   const tools = { api, clock, random, log, ...(namespaces ? { namespaces } : {}), watchers };
-  const onNamespaces = () => watchers.tell('namespaces');
+  const onNamespaces = () => watchers.notify('namespaces');
   const onClosed = (namespace: string, error: Error | undefined) => {
     // Reported once per namespace: when its first resource closes, and when its last one is open again.
     const others = required.filter((informer) => informer.closed(namespace)).length - (error ? 1 : 0);

@@ -12,7 +12,7 @@ export interface ClassLister {
 export function classCache({ namespaces: _, ...tools }: CacheTools, sessions: SessionCache) {
   const informer = new Informer<SessionClass>({ ...tools, resource: sessionclasses });
   const onClass = ({ metadata: { name } }: KubeObject) => {
-    tools.watchers.tell('class', name);
+    tools.watchers.notify('class', name);
     sessions.tellOf(({ spec }) => spec.class === name);
   };
   informer.addHandler({ add: onClass, update: onClass, delete: onClass });

@@ -18,7 +18,7 @@ export function environmentCache(tools: CacheTools, sessions: SessionCache) {
     resource: environments,
   });
   const onEnvironment = ({ metadata: { namespace, name } }: StoredEnvironment) => {
-    tools.watchers.tell('environment', namespace, name);
+    tools.watchers.notify('environment', namespace, name);
     sessions.tellOf(({ metadata, spec }) => metadata.namespace === namespace && spec.environment?.name === name);
   };
   informer.addHandler({ add: onEnvironment, update: onEnvironment, delete: onEnvironment });

@@ -21,7 +21,7 @@ export function networkPolicyCache(tools: RequiredTools) {
     transform: (policy) => ({ ...policy, metadata: slimMeta(policy) }),
   });
   const onPolicy = ({ metadata }: Stored<NetworkPolicy>) =>
-    tools.watchers.tell('networkPolicy', metadata.namespace, metadata.name);
+    tools.watchers.notify('networkPolicy', metadata.namespace, metadata.name);
   informer.addHandler({ add: onPolicy, update: onPolicy, delete: onPolicy });
   const lister: NetworkPolicyLister = {
     networkPolicy: (namespace, name) => informer.get(namespace, name),

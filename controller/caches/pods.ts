@@ -32,9 +32,9 @@ export function podCache(tools: RequiredTools) {
     },
   });
   const onPod = (gone: boolean) => (pod: StoredPod) => {
-    tools.watchers.tell('pod', pod, gone);
+    tools.watchers.notify('pod', pod, gone);
     if (isUnclaimed(pod)) return;
-    tools.watchers.tell('session', `${pod.metadata.namespace}/${sessionNameOf(pod)}`);
+    tools.watchers.notify('session', `${pod.metadata.namespace}/${sessionNameOf(pod)}`);
   };
   informer.addHandler({ add: onPod(false), update: onPod(false), delete: onPod(true) });
   /** Tells of the pods on a node whose facts have changed. */

@@ -19,10 +19,11 @@ export const NO_POOLS: PoolLister = { allPools: () => [], pool: () => 'Missing' 
 export function poolCache(tools: CacheTools) {
   const informer = new Informer<SessionPool>({
     ...tools,
-    onKnown: () => tools.watchers.tell('poolsKnown'),
+    onKnown: () => tools.watchers.notify('poolsKnown'),
     resource: sessionpools,
   });
-  const onPool = ({ metadata: { namespace, name } }: StoredSessionPool) => tools.watchers.tell('pool', namespace, name);
+  const onPool = ({ metadata: { namespace, name } }: StoredSessionPool) =>
+    tools.watchers.notify('pool', namespace, name);
   informer.addHandler({ add: onPool, update: onPool, delete: onPool });
   const lister: PoolLister = {
     allPools: () => informer.list(),

@@ -19,7 +19,7 @@ export function sessionCache(tools: RequiredTools) {
     transform: slimSession,
     unreadable: ({ spec: { input: _, ...spec }, ...session }) => ({ ...session, spec }),
   });
-  const onSession = ({ metadata }: KubeObject) => tools.watchers.tell('session', keyOf(metadata));
+  const onSession = ({ metadata }: KubeObject) => tools.watchers.notify('session', keyOf(metadata));
   informer.addHandler({ add: onSession, update: onSession, delete: onSession });
 
   /** Tells of the sessions that depend on something else which has changed. */

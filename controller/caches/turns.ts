@@ -43,7 +43,7 @@ export function turnCache(tools: RequiredTools, sessions: SessionCache) {
   const takeIn = ({ metadata }: CachedTurn) => leftOut.delete(metadata.uid);
   informer.addHandler({ update: takeIn, delete: takeIn });
   const onTurn = (turn: CachedTurn) =>
-    tools.watchers.tell('session', `${turn.metadata.namespace}/${turn.spec.session}`);
+    tools.watchers.notify('session', `${turn.metadata.namespace}/${turn.spec.session}`);
   informer.addHandler({ add: onTurn, update: onTurn, delete: onTurn });
 
   const isLeftOut: TurnLister['isLeftOut'] = ({ uid, resourceVersion }) => leftOut.get(uid) === resourceVersion;
@@ -65,7 +65,7 @@ export function turnCache(tools: RequiredTools, sessions: SessionCache) {
     leaveOut: ({ namespace, name, uid, resourceVersion }, session) => {
       // A turn that is gone would never be cleared from the map.
       if (informer.get(namespace, name)?.metadata.uid === uid) leftOut.set(uid, resourceVersion);
-      tools.watchers.tell('session', `${namespace}/${session}`);
+      tools.watchers.notify('session', `${namespace}/${session}`);
     },
     isLeftOut,
   };

@@ -27,7 +27,7 @@ export class Watchers {
     signal.addEventListener('abort', () => this.#all.delete(watches), { once: true });
   }
 
-  tell<K extends keyof Watches>(what: K, ...facts: Parameters<NonNullable<Watches[K]>>): void {
+  notify<K extends keyof Watches>(what: K, ...facts: Parameters<NonNullable<Watches[K]>>): void {
     for (const watches of this.#all) (watches[what] as ((...facts: unknown[]) => void) | undefined)?.(...facts);
   }
 }

@@ -82,7 +82,7 @@ export class Ledger {
         tally: this.tally,
         maxRunning: options.maxRunning,
         limitsOf: (space) => this.#limits(space),
-        spare: this.#unclaimed.spare(),
+        available: this.#unclaimed.available(),
       }),
       state: () => (!this.#open ? 'Closed' : this.#knows() ? 'Open' : 'Unknown'),
       onOffer: onChange,
@@ -95,9 +95,9 @@ export class Ledger {
       slotUsage: this.#slotUsage,
       limits: (space) => this.#limits(space),
       suspendAgainAt: options.suspendAgainAt,
-      spare: () => this.#unclaimed.spare(),
+      available: () => this.#unclaimed.available(),
       onChange,
-      onYield: (pod) => options.onPoolPod?.(pod),
+      onGivenUp: (pod) => options.onPoolPod?.(pod),
     });
     for (const pod of caches.allPods()) this.podChanged(pod, false);
     for (const session of caches.allSessions()) this.#sawSession(session);
@@ -190,7 +190,7 @@ export class Ledger {
   reserve(applicant: Applicant, pod: string): boolean {
     const { key, namespace } = applicant;
     const isClaim = isFromPool(pod);
-    if (isClaim && !this.isSpare(namespace, pod)) {
+    if (isClaim && !this.isAvailable(namespace, pod)) {
       // Another session has reserved the pod since the decision. There may be another pod, or a slot.
       this.#options.onChange(key);
       return false;
@@ -207,8 +207,8 @@ export class Ledger {
   }
 
   /** Reports whether the pod of a pool can be claimed, as far as slots are concerned, or given up. */
-  isSpare(namespace: string, pod: string): boolean {
-    return this.#unclaimed.isSpare(keyOf({ namespace, name: pod }));
+  isAvailable(namespace: string, pod: string): boolean {
+    return this.#unclaimed.isAvailable(keyOf({ namespace, name: pod }));
   }
 
   /** Reports whether a session has the pod of a pool, or is about to claim it. */
@@ -217,8 +217,8 @@ export class Ledger {
   }
 
   /** Reports whether the pod of a pool is to be given up for a session that waits. */
-  yields(namespace: string, pod: string): boolean {
-    return this.#plan.yields(namespace, pod);
+  isGivenUp(namespace: string, pod: string): boolean {
+    return this.#plan.isGivenUp(namespace, pod);
   }
 
   /** Room for one more pod of a pool. */
@@ -246,7 +246,7 @@ export class Ledger {
   }
 
   /** Requeues the sessions of the queue that could claim a pod which can be claimed from now on. */
-  warmed({ namespace, class: ofClass }: Space): void {
+  requeueClaimants({ namespace, class: ofClass }: Space): void {
     for (const key of this.#queue.keys()) {
       const { namespace: theirs, name } = refOf(key);
       const session = theirs === namespace ? this.#options.caches.session(namespace, name) : undefined;
@@ -256,9 +256,9 @@ export class Ledger {
 
   /** A pod of a pool that nobody claims any more can be claimed or given up. */
   #released(pod: string): void {
-    const spare = this.#unclaimed.spareOne(pod);
-    if (!spare) return;
-    this.#options.onPoolPod?.(spare);
+    const available = this.#unclaimed.availableOne(pod);
+    if (!available) return;
+    this.#options.onPoolPod?.(available);
     this.#offers.renew();
   }
 

@@ -18,11 +18,11 @@ export interface PlanOptions {
   limits(space: Space): Limit[] | string;
   suspendAgainAt(key: string): number | undefined;
   /** Pods of pools that no session has claimed or is about to. */
-  spare(): StoredPod[];
+  available(): StoredPod[];
   /** Called when the session is to be preempted, or no longer is. */
   onChange(key: string): void;
   /** Called when the pod of a pool is to be given up, or no longer is. */
-  onYield(pod: StoredPod): void;
+  onGivenUp(pod: StoredPod): void;
 }
 
 /** Time from the end of a plan to the next while sessions wait: sessions become idle by time alone. */
@@ -49,7 +49,7 @@ export class PreemptionPlan {
   readonly #options: PlanOptions;
   #preempted = new Map<string, Preemption>();
   /** Pods of pools that are to be given up, by the key of the candidate. */
-  #yielding = new Map<string, StoredPod>();
+  #givenUp = new Map<string, StoredPod>();
   /** Sessions whose preemption did not begin in time → time until which they are not chosen again. */
   readonly #sparedUntil = new Map<string, number>();
   /** Monotonic time of the end of the last plan. */
@@ -66,8 +66,8 @@ export class PreemptionPlan {
   }
 
   /** Reports whether the pod of a pool is to be given up. */
-  yields(namespace: string, pod: string): boolean {
-    return this.#yielding.has(poolKey(namespace, pod));
+  isGivenUp(namespace: string, pod: string): boolean {
+    return this.#givenUp.has(poolKey(namespace, pod));
   }
 
   /** Plans again: at once, but at most every `PLAN_MS`. */
@@ -80,7 +80,7 @@ export class PreemptionPlan {
       this.#plan();
       // From the end, so that a plan that takes long leaves time for other work.
       this.#plannedAt = clock.monotonic();
-      if (this.#options.queue.size > 0 || this.#preempted.size > 0 || this.#yielding.size > 0) this.soon();
+      if (this.#options.queue.size > 0 || this.#preempted.size > 0 || this.#givenUp.size > 0) this.soon();
     });
   }
 
@@ -89,15 +89,15 @@ export class PreemptionPlan {
     // A cancel function that does nothing keeps `soon` from planning again.
     this.#cancel = () => {};
     this.#preempted.clear();
-    this.#yielding.clear();
+    this.#givenUp.clear();
   }
 
   #plan(): void {
     const { queue, limits, caches, clock, onChange } = this.#options;
     const before = this.#preempted;
     // Pods of a namespace that cannot be read are given up by nobody.
-    const spare = queue.size > 0 ? this.#options.spare() : [];
-    const pods = spare.filter(({ metadata }) => caches.closed(metadata.namespace) === undefined);
+    const available = queue.size > 0 ? this.#options.available() : [];
+    const pods = available.filter(({ metadata }) => caches.closed(metadata.namespace) === undefined);
     const chosen = planPreemption({
       queue,
       limits,
@@ -118,14 +118,14 @@ export class PreemptionPlan {
     for (const [key, until] of this.#sparedUntil) if (until <= clock.monotonic()) this.#sparedUntil.delete(key);
     for (const key of this.#preempted.keys()) if (!before.has(key)) onChange(key);
     for (const key of before.keys()) if (!this.#preempted.has(key)) onChange(key);
-    this.#planYields(pods.filter(({ metadata }) => chosen.has(poolKey(metadata.namespace, metadata.name))));
+    this.#planGivenUp(pods.filter(({ metadata }) => chosen.has(poolKey(metadata.namespace, metadata.name))));
   }
 
-  #planYields(pods: StoredPod[]): void {
-    const before = this.#yielding;
-    this.#yielding = new Map(pods.map((pod) => [poolKey(pod.metadata.namespace, pod.metadata.name), pod]));
-    for (const [key, pod] of this.#yielding) if (!before.has(key)) this.#options.onYield(pod);
-    for (const [key, pod] of before) if (!this.#yielding.has(key)) this.#options.onYield(pod);
+  #planGivenUp(pods: StoredPod[]): void {
+    const before = this.#givenUp;
+    this.#givenUp = new Map(pods.map((pod) => [poolKey(pod.metadata.namespace, pod.metadata.name), pod]));
+    for (const [key, pod] of this.#givenUp) if (!before.has(key)) this.#options.onGivenUp(pod);
+    for (const [key, pod] of before) if (!this.#givenUp.has(key)) this.#options.onGivenUp(pod);
   }
 
   /**
@@ -163,7 +163,7 @@ export class PreemptionPlan {
       candidate.isSuspending = preemption !== undefined && preemption.pod === session.status?.podName;
       if (
         (suspendAgainAt(candidate.key) ?? 0) > clock.now() ||
-        this.#isSpared(candidate.key, preemption, session.status?.phase)
+        this.#isExempt(candidate.key, preemption, session.status?.phase)
       ) {
         candidate.spared = true;
       }
@@ -172,7 +172,7 @@ export class PreemptionPlan {
     return candidates;
   }
 
-  #isSpared(key: string, preemption: Preemption | undefined, phase: string | undefined): boolean {
+  #isExempt(key: string, preemption: Preemption | undefined, phase: string | undefined): boolean {
     const now = this.#options.clock.monotonic();
     const until = this.#sparedUntil.get(key) ?? Number.NEGATIVE_INFINITY;
     if (until > now) return true;

@@ -22,7 +22,7 @@ export interface Supply {
   /** Limits of a session; a message where they are not known. */
   limitsOf(space: Space): Limit[] | string;
   /** Pods of pools that can be claimed. */
-  spare: StoredPod[];
+  available: StoredPod[];
 }
 
 /**
@@ -33,8 +33,8 @@ export interface Supply {
 export function findServed(queue: Queue, { tally: taken, maxRunning, limitsOf, ...supply }: Supply): Served {
   const found: Served = { keys: new Set(), othersFollow: false, isUncertain: false };
   const [serving, passedOver] = [new Set<string>(), new Set<string>()];
-  let { spare } = supply;
-  if (taken.total >= (maxRunning ?? Number.POSITIVE_INFINITY) && spare.length === 0) return found;
+  let { available } = supply;
+  if (taken.total >= (maxRunning ?? Number.POSITIVE_INFINITY) && available.length === 0) return found;
   const tally = Tally.copy(taken);
   queue.walk((applicant) => {
     const { key, namespace } = applicant;
@@ -45,17 +45,17 @@ export function findServed(queue: Queue, { tally: taken, maxRunning, limitsOf, .
     }
     const full = fullOf(limits, applicant, tally);
     if (full.length > 0) {
-      const claims = spare.find(({ metadata }) => {
+      const claims = available.find(({ metadata }) => {
         return metadata.namespace === namespace && applicant.warm?.includes(metadata.name);
       });
-      spare = spare.filter((pod) => pod !== claims);
+      available = available.filter((pod) => pod !== claims);
       if (claims) {
         serving.add(namespace);
         found.keys.add(key);
         return true;
       }
       // Pods whose slots would help this session are given up for it, and are claimed by nobody behind it.
-      spare = spare.filter((pod) => !full.some((limit) => countsFor(limit, applicant, spaceOfPod(pod))));
+      available = available.filter((pod) => !full.some((limit) => countsFor(limit, applicant, spaceOfPod(pod))));
       if (fullOf(limits, applicant, taken).length === 0) passedOver.add(namespace);
       return false;
     }

@@ -24,21 +24,21 @@ export class UnclaimedPods {
   }
 
   /** Reports whether the pod can be claimed, as far as slots are concerned, or given up. */
-  isSpare(key: string): boolean {
+  isAvailable(key: string): boolean {
     return this.#pods.has(key) && !this.#slotUsage.isTaken(key) && !this.#slotUsage.isReserved(key);
   }
 
-  /** The pod, if it is spare. */
-  spareOne(key: string): StoredPod | undefined {
-    return this.isSpare(key) ? this.#pods.get(key) : undefined;
+  /** The pod, if it is available. */
+  availableOne(key: string): StoredPod | undefined {
+    return this.isAvailable(key) ? this.#pods.get(key) : undefined;
   }
 
-  spare(): StoredPod[] {
-    return [...this.#pods.values()].filter(({ metadata }) => this.isSpare(keyOf(metadata)));
+  available(): StoredPod[] {
+    return [...this.#pods.values()].filter(({ metadata }) => this.isAvailable(keyOf(metadata)));
   }
 
   /** Reports whether there is a pod that the session can claim. */
   hasFor({ namespace, warm = [] }: Applicant): boolean {
-    return warm.some((name) => this.isSpare(keyOf({ namespace, name })));
+    return warm.some((name) => this.isAvailable(keyOf({ namespace, name })));
   }
 }

@@ -16,7 +16,7 @@ import { deadNode } from './policies/dead-node.ts';
 import { deletionPending, leave } from './policies/deletion.ts';
 import { expire } from './policies/expiry.ts';
 import { lifetime } from './policies/lifetime.ts';
-import { gone, lostContents, over, silent, strays } from './policies/pod.ts';
+import { gone, lostContents, otherPods, over, silent } from './policies/pod.ts';
 import { awaitReport, unprotected } from './policies/protection.ts';
 import { read, run, stop, unwantedPod } from './policies/runnerless.ts';
 import { cancel, collect, overdue, unwanted } from './policies/running.ts';
@@ -63,7 +63,7 @@ const policies: readonly Entry[] = [
   { policy: adopt }, // a turn belongs to the session before anything is decided about it
   { policy: replaced }, // turns of a former session end before they are taken for waiting ones
   { policy: firstTurn }, // spec.input becomes a turn before anything of the session is written
-  { policy: strays, deletion: 'Applies' }, // pods of earlier incarnations are deleted whatever becomes of the present one
+  { policy: otherPods, deletion: 'Applies' }, // pods of earlier incarnations are deleted whatever becomes of the present one
   { policy: collect, only: 'WithRunner', deletion: 'Applies' }, // a delivered result is committed even if its pod is lost by now
   { policy: question, only: 'WithRunner' }, // a delivered request for an approval is committed too
   { policy: adoptApprovals }, // an approval is garbage-collected with its turn only if the turn owns it

@@ -1,5 +1,5 @@
 import type { StoredPod } from '../../core/kube/builtin.ts';
-import { movedByLeaps } from '../observed/clock-jumps.ts';
+import { movedByClockJumps } from '../observed/clock-jumps.ts';
 import type { CachedTurn, Problem } from '../observed/world.ts';
 import type { Subject } from '../settings/subject.ts';
 import type { Action } from './actions.ts';
@@ -59,9 +59,9 @@ export function hasPassed(draft: Draft, since: number, ms: number): boolean {
   return left <= 0;
 }
 
-/** A time since which something has waited or run, moved by the time in which nothing did; see `movedByLeaps`. */
-export function waitedSince({ world: { leaps } }: Draft, at: number, toldAt?: number): number {
-  return movedByLeaps(at, leaps, toldAt);
+/** A time since which something has waited or run, moved by the time in which nothing did; see `movedByClockJumps`. */
+export function waitedSince({ world: { clockJumps } }: Draft, at: number, heardAt?: number): number {
+  return movedByClockJumps(at, clockJumps, heardAt);
 }
 
 /** The problem that the status shows. */

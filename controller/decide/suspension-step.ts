@@ -36,8 +36,8 @@ export const STEPS: Record<Name, string> = {
   StateReceived: 'The runner refuses turns and has handed over its state: it is stored, then everything is read live.',
   Verified: 'The state can be read from the store, and nothing has come in between: the status gets the state.',
   StatusWritten: 'The status has the state: the pod is deleted.',
-  Undone: 'Something needs the session again: the runner is told to take turns.',
-  Failed: 'The state could not be had in time: the runner is told to take turns, and a back-off begins.',
+  Undone: 'Something needs the session again: the runner takes turns again.',
+  Failed: 'The state did not come in time: the runner takes turns again, and a back-off begins.',
   BackedOff: 'The next attempt waits for the back-off, or for an edit of the session.',
 };
 
@@ -56,7 +56,7 @@ export const TRANSITIONS: readonly { from: Name; to: Name; by: string }[] = [
   { from: 'StateReceived', to: 'BackedOff', by: 'the state cannot be stored' },
   { from: 'Verified', to: 'StatusWritten', by: 'the status is written' },
   { from: 'RunnerAsked', to: 'Undone', by: 'a turn comes, or the request is taken back' },
-  { from: 'Undone', to: 'NotWanted', by: 'the runner is told' },
+  { from: 'Undone', to: 'NotWanted', by: 'the runner has the request to take turns' },
   { from: 'Failed', to: 'BackedOff', by: 'the failure is noted' },
   { from: 'BackedOff', to: 'Requested', by: 'the back-off is over' },
   { from: 'BackedOff', to: 'Requested', by: 'the session is edited' },

@@ -40,10 +40,10 @@ export async function buildResult(
     return { phase: 'Failed', code: 'OtherInput', message };
   }
   if (phase === 'Succeeded') return { phase, described: await described(turn, store, signal) };
-  const told = (metadata as { code?: unknown } | undefined)?.code;
+  const code = (metadata as { code?: unknown } | undefined)?.code;
   return {
     phase: phase as BuildResult['phase'],
-    code: typeof told === 'string' ? told : error?.code,
+    code: typeof code === 'string' ? code : error?.code,
     message: error?.message,
   };
 }
@@ -77,8 +77,8 @@ async function described(
   };
 }
 
-function packageOf(told: unknown): EnvironmentPackage {
-  const { name, version, hashes } = (told ?? {}) as Partial<EnvironmentPackage>;
+function packageOf(reported: unknown): EnvironmentPackage {
+  const { name, version, hashes } = (reported ?? {}) as Partial<EnvironmentPackage>;
   return {
     name: String(name).slice(0, 256),
     version: String(version).slice(0, 128),

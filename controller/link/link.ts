@@ -207,8 +207,8 @@ export class Link {
   }
 
   /** Notes that the turns were listed for a result of the pod, as no running turn is known that it fits. */
-  stray(): void {
-    this.#throttle.stray();
+  noteUnmatched(): void {
+    this.#throttle.noteUnmatched();
   }
 
   /** Acknowledges everything through this frame: it is stored, and the runner may forget it. */

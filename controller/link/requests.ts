@@ -38,10 +38,10 @@ export class Requests {
     this.#deliver(turn.turn, turn.approval.requestId, () => this.#options.lines.send('approval', turn));
   }
 
-  #deliver(turn: string, told: string | undefined, send: () => number): void {
+  #deliver(turn: string, lastDecided: string | undefined, send: () => number): void {
     const { shown, heartbeat } = this.#options;
     this.#given = turn;
-    shown.view = after.turnSent(shown.view, turn, told);
+    shown.view = after.turnSent(shown.view, turn, lastDecided);
     this.#turnNumber = send();
     this.#changeNumber = this.#turnNumber;
     heartbeat.expectAnswer();

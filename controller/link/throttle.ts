@@ -6,7 +6,7 @@ const EPISODE_MS = 600_000;
 /**
  * Work of looking for the turn of a result that fits no running one, microseconds: a list of turns, which the API server pays for, too.
  */
-const STRAY_WORK = 50_000;
+const UNMATCHED_WORK = 50_000;
 
 export interface ThrottleOptions
   extends Pick<LinkOptions, 'allowances' | 'clock' | 'log' | 'pod' | 'counters' | 'onThrottled'> {
@@ -42,8 +42,8 @@ export class Throttle {
   }
 
   /** A result of the pod was of no turn that it runs. */
-  stray(): void {
-    this.spend({ noise: 0, frames: STRAY_WORK });
+  noteUnmatched(): void {
+    this.spend({ noise: 0, frames: UNMATCHED_WORK });
   }
 
   /** A session has the pod now, and has not been told of what its pool was told. */

@@ -63,12 +63,12 @@ export function bindSent({ refused: _, ...view }: LinkView, now: number): LinkVi
  * View after the turn was sent, with the id of the approval request that this decides, if any. A runner that did not have the turn
  * did not keep its cancellation.
  */
-export function turnSent({ told: _, ...view }: LinkView, turn: string, told?: string): LinkView {
+export function turnSent({ lastDecided: _, ...view }: LinkView, turn: string, lastDecided?: string): LinkView {
   return {
     ...(view.cancelSent?.get(turn)?.unknown ? withoutCancel(view, turn) : view),
     sent: view.sent.has(turn) ? view.sent : new Set([...view.sent, turn]),
     active: turn,
-    ...defined({ told }),
+    ...defined({ lastDecided }),
   };
 }
 
@@ -198,7 +198,7 @@ export function started(view: LinkView, turn: string, now: number): LinkView {
 function startedSince(view: LinkView, turn: string, now: number, agoMs?: number): Pick<LinkView, 'started'> {
   if (agoMs === undefined && view.started?.turn === turn) return { started: view.started };
   // Times before the epoch are cut to it.
-  return { started: { turn, at: new Date(Math.max(0, now - (agoMs ?? 0))).toISOString(), toldAt: now } };
+  return { started: { turn, at: new Date(Math.max(0, now - (agoMs ?? 0))).toISOString(), heardAt: now } };
 }
 
 /**
@@ -210,18 +210,18 @@ export function answered(
   pong: Pong,
   { isOurs, changeNumber, now }: { isOurs: boolean; changeNumber: number; now: number },
 ): LinkView {
-  const { active: _, told: __, figures: ___, commandActivity: ____, ...rest } = view;
+  const { active: _, lastDecided: __, figures: ___, commandActivity: ____, ...rest } = view;
   const isOlder = pong.n < changeNumber;
   const turn = isOlder && pong.turn?.uid !== view.active ? undefined : pong.turn;
   const active = isOlder ? view.active : turn?.uid;
-  const told = isOlder ? view.told : turn?.told;
+  const lastDecided = isOlder ? view.lastDecided : turn?.told;
   const figures = figuresOf(turn, now);
   return {
     ...rest,
     phase: 'Bound',
     sent: turn ? withReported(view.sent, turn.uid) : view.sent,
     ...(active ? { active } : {}),
-    ...(told ? { told } : {}),
+    ...(lastDecided ? { lastDecided } : {}),
     ...(turn?.startedAt ? startedSince(view, turn.uid, now, turn.runningMs) : {}),
     ...(figures ? { figures } : {}),
     ...(isOurs ? { answered: true } : {}),

@@ -88,7 +88,7 @@ export interface LinkView {
   /** UID of the turn that the runner is believed to have; a pong without it shows that the control line was lost. */
   readonly active?: string;
   /** Id of the approval request, of that turn, whose decision was sent last. */
-  readonly told?: string;
+  readonly lastDecided?: string;
   /** The runner was bound already when the link was opened: an earlier leader may have sent it turns. */
   readonly resumed: boolean;
   /** True when this leader created the pod and opened the link at once: no other leader can have sent it anything. */
@@ -96,7 +96,7 @@ export interface LinkView {
   /** True once the runner has answered a ping of this leader: it obeys no earlier leader any more. */
   readonly answered?: boolean;
   /** Start of the turn, and when it was reckoned, milliseconds since the epoch; both by the controller's clock. */
-  readonly started?: { turn: string; at: string; toldAt?: number };
+  readonly started?: { turn: string; at: string; heardAt?: number };
   /** Progress of the running turn, as last reported. */
   readonly figures?: Figures;
   /** Result and request for approval that wait for their commit; at most one is set, the earlier. */

@@ -10,19 +10,19 @@ const TOLERANCE_MS = 2_000;
  */
 export function inClusterTime<T extends { startedAt?: string | undefined; finishedAt?: string | undefined }>(
   turn: CachedTurn,
-  told: T,
+  reported: T,
   now: number,
 ): T {
-  const started = Date.parse(told.startedAt ?? '');
-  const finished = Date.parse(told.finishedAt ?? '');
+  const started = Date.parse(reported.startedAt ?? '');
+  const finished = Date.parse(reported.finishedAt ?? '');
   const running = turn.status.conditions?.find(({ type }) => type === 'Running');
   // A turn that waited for an approval was delivered more than once, so its creation is the bound.
   const first = turn.status.approval ? turn.metadata.creationTimestamp : running?.lastTransitionTime;
   const given = Date.parse(first ?? '');
   // Comparisons with NaN, an unknown time, are false.
   const isFalse = finished > now + TOLERANCE_MS || started < given - TOLERANCE_MS || started > finished + TOLERANCE_MS;
-  if (!isFalse) return told;
+  if (!isFalse) return reported;
   const tookMs = Math.max(0, finished - started) || 0;
   const at = Math.max(now - tookMs, given || 0);
-  return { ...told, startedAt: new Date(at).toISOString(), finishedAt: new Date(now).toISOString() };
+  return { ...reported, startedAt: new Date(at).toISOString(), finishedAt: new Date(now).toISOString() };
 }

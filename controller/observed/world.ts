@@ -10,7 +10,7 @@ import type {
 import type { Reason } from '../../core/resources/reasons.ts';
 import type { StateRef } from '../../core/resources/schema.ts';
 import type { TurnSpec, TurnStatus } from '../../core/resources/turn.ts';
-import type { Leap } from '../../core/runtime.ts';
+import type { ClockJump } from '../../core/runtime.ts';
 import type { Shortage } from '../../core/store/store.ts';
 import type { Applicant, GroupView } from './capacity-view.ts';
 import type { LinkView } from './link-view.ts';
@@ -243,8 +243,8 @@ export interface World {
   now: number;
   /** Milliseconds of the monotonic clock, at the same moment. */
   monotonic: number;
-  /** Leaps of the clock that `now` is of. */
-  leaps: readonly Leap[];
+  /** Jumps of the clock that `now` is of. */
+  clockJumps: readonly ClockJump[];
   session: CachedSession;
   /** Cached Turns that name the session, unordered: its own, ownerless ones, and those of a former session. */
   turns: CachedTurn[];
@@ -267,7 +267,7 @@ export interface World {
   /** Pools of the session's class in its namespace; absent: there is none, or the session has a pod. */
   warm?: WarmStart;
   /** Pods of earlier incarnations of the session that are not gone yet. */
-  strays: StoredPod[];
+  otherPods: StoredPod[];
   link: LinkView | undefined;
   memory: SessionMemory;
   /** The session as it waits, or would wait, in the queue for a slot. */

@@ -104,7 +104,7 @@ export async function removePod(
 ): Promise<boolean> {
   const { name, namespace, uid, resourceVersion } = pod.metadata;
   // A session may have claimed the pod while another pod was removed.
-  if (!isForced && !ledger.isSpare(namespace, name)) return false;
+  if (!isForced && !ledger.isAvailable(namespace, name)) return false;
   closing.throwIfAborted();
   log.info({ namespace, pod: name, why }, isForced ? 'pool pod removed without its node' : 'pool pod deleted');
   const force = isForced ? { gracePeriodSeconds: 0 } : {};

@@ -2,7 +2,7 @@ import { understand } from '../../core/frames/messages.ts';
 import type { StoredPod } from '../../core/kube/builtin.ts';
 import { LABEL_TEMPLATE } from '../../core/resources/names.ts';
 import type { SessionPoolStatus } from '../../core/resources/sessionpool.ts';
-import { movedByLeaps } from '../observed/clock-jumps.ts';
+import { movedByClockJumps } from '../observed/clock-jumps.ts';
 import { type LinkView, silencePatience } from '../observed/link-view.ts';
 import { givenUpAt, isHopeless, isOver, ownContainer, podProblem, startedContainer } from '../observed/pod-status.ts';
 import type { Problem } from '../observed/world.ts';
@@ -98,9 +98,9 @@ export function decidePool(world: PoolWorld): PoolDecision {
   );
 
   const giveUp = ({ pod }: PoolPod, why: string) => remove.push({ pod, why });
-  const yielding = sound.filter(({ yields }) => yields);
-  for (const one of yielding) giveUp(one, 'its slot goes to a session that waits');
-  let kept = sound.filter(({ yields }) => !yields);
+  const givenUp = sound.filter(({ isGivenUp }) => isGivenUp);
+  for (const one of givenUp) giveUp(one, 'its slot goes to a session that waits');
+  let kept = sound.filter(({ isGivenUp }) => !isGivenUp);
   if (blocked?.reason === 'Unschedulable') {
     // They take room on no node, and would be tried again and again before the session's.
     for (const one of kept.filter(isHomeless)) giveUp(one, `session ${blocked.session} waits: ${blocked.reason}`);
@@ -109,7 +109,7 @@ export function decidePool(world: PoolWorld): PoolDecision {
   const [first] = byValue(world, kept);
   const gaveWayMs = monotonic - world.gaveWayAt;
   if (blocked && first && gaveWayMs < GIVE_WAY_MS) wake(now + GIVE_WAY_MS - gaveWayMs);
-  else if (blocked && first && yielding.length === 0) {
+  else if (blocked && first && givenUp.length === 0) {
     gaveWay = true;
     giveUp(first, `session ${blocked.session} waits: ${blocked.reason}`);
     kept = kept.filter((one) => one !== first);
@@ -140,7 +140,7 @@ export function decidePool(world: PoolWorld): PoolDecision {
   const starting = sound.filter(({ link }) => isUnheardOf(link));
   const againAt = failures?.againAt ?? 0;
   const missing = wanted - fresh.length;
-  const mayCreate = missing > 0 && !blocked && yielding.length === 0;
+  const mayCreate = missing > 0 && !blocked && givenUp.length === 0;
   const startsMs = startsLastMs(world);
   if (mayCreate && now < againAt) wake(againAt);
   else if (mayCreate && startsMs > 0) wake(now + startsMs);
@@ -219,10 +219,10 @@ function byValue(world: PoolWorld, pods: readonly PoolPod[]): PoolPod[] {
  * Time by which the pod's runner must answer for the first time, milliseconds since the epoch; Infinity once it has. A pod that runs
  * is asked first: a new leader does not know that it may have answered long ago.
  */
-function answersBy({ now, leaps, unresponsiveMs }: PoolWorld, { pod, link }: PoolPod): number {
+function answersBy({ now, clockJumps, unresponsiveMs }: PoolWorld, { pod, link }: PoolPod): number {
   if (!isUnheardOf(link)) return Number.POSITIVE_INFINITY;
-  const asked = startedContainer(pod) ? movedByLeaps(link?.openedAt ?? now, leaps) + unresponsiveMs : 0;
-  const createdAt = movedByLeaps(Date.parse(pod.metadata.creationTimestamp), leaps);
+  const asked = startedContainer(pod) ? movedByClockJumps(link?.openedAt ?? now, clockJumps) + unresponsiveMs : 0;
+  const createdAt = movedByClockJumps(Date.parse(pod.metadata.creationTimestamp), clockJumps);
   return Math.max(createdAt + DEFAULT_START_MS, asked);
 }
 

@@ -1,7 +1,7 @@
 import { keyOf } from '../../core/kube/cache.ts';
 import type { StoredSessionPool } from '../../core/resources/kinds.ts';
 import { LABEL_CLASS } from '../../core/resources/names.ts';
-import { leapsOf } from '../../core/runtime.ts';
+import { clockJumpsOf } from '../../core/runtime.ts';
 import { podProblem } from '../observed/pod-status.ts';
 import { isUnclaimed } from '../observed/session-pods.ts';
 import type { PoolMemory, PoolTools } from './context.ts';
@@ -29,7 +29,7 @@ export function observePool(
         link: links.get(pod.metadata.uid)?.view,
         node: caches.node(pod.spec.nodeName),
         taken: ledger.isTaken(namespace, pod.metadata.name),
-        yields: ledger.yields(namespace, pod.metadata.name),
+        isGivenUp: ledger.isGivenUp(namespace, pod.metadata.name),
       }),
     );
   const isStart = pods.some(({ taken }) => taken) || isSessionStarting(tools, space);
@@ -37,7 +37,7 @@ export function observePool(
   return {
     now: clock.now(),
     monotonic,
-    leaps: leapsOf(clock),
+    clockJumps: clockJumpsOf(clock),
     pool,
     template,
     pods,

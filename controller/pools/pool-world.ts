@@ -1,6 +1,6 @@
 import type { StoredPod } from '../../core/kube/builtin.ts';
 import type { StoredSessionPool } from '../../core/resources/kinds.ts';
-import type { Leap } from '../../core/runtime.ts';
+import type { ClockJump } from '../../core/runtime.ts';
 import type { Room } from '../capacity/pool-room.ts';
 import type { LinkView } from '../observed/link-view.ts';
 import type { NodeFacts, Problem } from '../observed/world.ts';
@@ -13,7 +13,7 @@ export interface PoolPod {
   /** A session's status names the pod, or is about to: it is about to be claimed. */
   taken: boolean;
   /** The pod is to be given up for a session that waits for a slot. */
-  yields: boolean;
+  isGivenUp: boolean;
 }
 
 /** Consecutive pods that did not start, by this leader's memory. */
@@ -30,8 +30,8 @@ export interface PoolWorld {
   now: number;
   /** Milliseconds of the monotonic clock, at the same moment. */
   monotonic: number;
-  /** Leaps of the clock that `now` is of. */
-  leaps: readonly Leap[];
+  /** Jumps of the clock that `now` is of. */
+  clockJumps: readonly ClockJump[];
   pool: StoredSessionPool;
   /** Hash of the pods that the pool makes now, or the problem that prevents any. */
   template: { hash: string } | Problem;

@@ -14,9 +14,9 @@ import type { StatusWriter } from '../runtime/status-writer.ts';
 import { attachPods, createPods, removePod } from './act.ts';
 import { emptyPoolMemory, type PoolMemory, type PoolTools } from './context.ts';
 import { decidePool, type PoolDecision, STARTS_PAUSE_MS, startsAfter } from './decide.ts';
+import { removeLeftovers } from './leftovers.ts';
 import { observePool } from './observe.ts';
 import type { PoolWorld } from './pool-world.ts';
-import { removeStrays } from './strays.ts';
 import { type PoolTemplate, poolTemplate } from './template.ts';
 
 export interface PoolsOptions extends PoolTools {
@@ -118,9 +118,9 @@ export class Pools extends QueueController {
     const { namespace, name } = refOf(key);
     const pool = caches.pool(namespace, name);
     if (caches.closed(namespace)) return undefined;
-    const straysMs = await removeStrays(this.#options, namespace, name, pool, signal);
+    const leftoversMs = await removeLeftovers(this.#options, namespace, name, pool, signal);
     if (pool === 'Missing') this.#memories.delete(key);
-    if (pool === undefined || pool === 'Missing') return finite(straysMs);
+    if (pool === undefined || pool === 'Missing') return finite(leftoversMs);
     const memory = this.#memory(key, pool);
     const template = this.#template(pool);
     const world = observePool(this.#options, pool, template, memory);
@@ -128,14 +128,14 @@ export class Pools extends QueueController {
     this.#remember(memory, world, decided);
     log.debug({ pool: key, create: decided.create, remove: decided.remove.length }, 'pool reconciled');
     attachPods(this.#options, world);
-    if (decided.offers) ledger.warmed({ namespace, class: pool.spec.class });
+    if (decided.offers) ledger.requeueClaimants({ namespace, class: pool.spec.class });
     // Nothing is created or removed before people can see why.
     const writeMs = await this.#write(pool, decided.status, memory, signal);
     for (const removal of decided.remove) {
       if (await removePod(this.#options, removal, signal)) memory.removed.add(removal.pod.metadata.uid);
     }
     if ('settings' in template) await createPods(this.#options, pool, template, decided.create, memory, signal);
-    return finite(Math.min(msUntil(clock, decided.wakeAt, world.now), writeMs, straysMs));
+    return finite(Math.min(msUntil(clock, decided.wakeAt, world.now), writeMs, leftoversMs));
   }
 
   #template({ metadata: { namespace }, spec }: StoredSessionPool): PoolTemplate | Problem {

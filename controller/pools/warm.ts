@@ -34,9 +34,11 @@ export function warmStart(
   if (!fits || (failed !== undefined && failed !== 'QuotaExceeded'))
     return { pool: pool.metadata.name, fits, pods: [], starting: new Set() };
   const facts = { now: clock.now(), protocol: installation.protocol };
-  const spare = pools
+  const available = pools
     .flatMap(({ metadata }) => caches.unclaimedPods(metadata.uid))
-    .filter((pod) => ledger.isSpare(namespace, pod.metadata.name) && !ledger.yields(namespace, pod.metadata.name))
+    .filter(
+      (pod) => ledger.isAvailable(namespace, pod.metadata.name) && !ledger.isGivenUp(namespace, pod.metadata.name),
+    )
     .sort(byAge)
     .map(
       (pod): ClaimableFacts => ({
@@ -46,8 +48,8 @@ export function warmStart(
         ...facts,
       }),
     );
-  const ready = spare.filter((one) => isClaimable(one, hash));
-  const starting = spare.filter((one) => isStarting(one, hash));
+  const ready = available.filter((one) => isClaimable(one, hash));
+  const starting = available.filter((one) => isStarting(one, hash));
   return {
     pool: pool.metadata.name,
     fits,

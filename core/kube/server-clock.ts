@@ -1,4 +1,4 @@
-import type { Clock, Leap, Logger, RemoteClock } from '../runtime.ts';
+import type { Clock, ClockJump, Logger, RemoteClock } from '../runtime.ts';
 
 /** Time of an answer of the API server, by the server's clock and by ours. */
 export interface AnswerTime {
@@ -16,8 +16,8 @@ const JUMP_MS = 5_000;
  * Difference above which the local clock counts as parted from monotonic time: the machine slept, or its clock was set.
  */
 const PARTED_MS = 1_000;
-/** Leaps that are kept: nothing waits for longer than those of some days. */
-const MAX_LEAPS = 32;
+/** Jumps that are kept: nothing waits for longer than those of some days. */
+const MAX_CLOCK_JUMPS = 32;
 
 /**
  * The API server's clock, read from the `Date` of its answers and continued with monotonic time. Timestamps in the
@@ -40,7 +40,7 @@ export class ServerClock implements Clock, RemoteClock {
   /** Sum of the differences since the last answer with the time; undefined while the clocks agree. */
   #partedByMs: number | undefined;
   #jumps = 0;
-  #leaps: readonly Leap[] = [];
+  #clockJumps: readonly ClockJump[] = [];
   /** Sum of the jumps back that no jump forward has made up for. */
   #behindMs = 0;
   /** The time that was read last. */
@@ -66,8 +66,8 @@ export class ServerClock implements Clock, RemoteClock {
     return this.#jumps;
   }
 
-  get leaps(): readonly Leap[] {
-    return this.#leaps;
+  get clockJumps(): readonly ClockJump[] {
+    return this.#clockJumps;
   }
 
   latest(): number {
@@ -112,9 +112,9 @@ export class ServerClock implements Clock, RemoteClock {
     this.#behindMs += Math.max(0, -jump) - madeUpMs;
     const ms = jump - madeUpMs;
     if (ms <= JUMP_MS) return;
-    // The server has written no time in between but right after its own leap.
-    const leap = { until: Math.round(before + receivedAt + jump / 2), ms };
-    this.#leaps = [...this.#leaps, leap].slice(-MAX_LEAPS);
+    // The server has written no time in between but right after its own jump.
+    const clockJump = { until: Math.round(before + receivedAt + jump / 2), ms };
+    this.#clockJumps = [...this.#clockJumps, clockJump].slice(-MAX_CLOCK_JUMPS);
   }
 
   #look(): void {

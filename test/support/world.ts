@@ -200,7 +200,7 @@ export function aWorld({ memory, ...change }: WorldChange = {}): World {
   return {
     now: NOW,
     monotonic: change.now ?? NOW,
-    leaps: [],
+    clockJumps: [],
     session,
     turns: [],
     approvals: [],
@@ -208,7 +208,7 @@ export function aWorld({ memory, ...change }: WorldChange = {}): World {
     agentFiles: new Map(),
     environment: undefined,
     pod: undefined,
-    strays: [],
+    otherPods: [],
     link: undefined,
     // A pod that does not start is read once more; most tables do not test that.
     memory: aMemory(memory ?? { podRead: { podUID: POD_UID } }),

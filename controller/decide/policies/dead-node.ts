@@ -9,8 +9,8 @@ import { wake } from '../draft.ts';
  * them by force. Until then they count, and no pod replaces them: docs/decisions/failures.md.
  */
 export const deadNode: Policy = (draft) => {
-  const { pod, strays, nodes } = draft.world;
-  for (const stray of strays) giveUp(draft, stray, nodes?.get(stray.metadata.uid));
+  const { pod, otherPods, nodes } = draft.world;
+  for (const other of otherPods) giveUp(draft, other, nodes?.get(other.metadata.uid));
   if (!pod) return undefined;
   if (giveUp(draft, pod, nodes?.get(pod.metadata.uid))) return 'Stop';
   reportStuck(draft, pod);

@@ -18,9 +18,9 @@ import { boundBefore, failedStart, failLive, freeIndex, hadBeenBound, startMs } 
  * Deletes pods of earlier incarnations, of the present one when the status has released it, and a pod that has the
  * present one's name but is another. A pod of a later incarnation means that the cache of sessions is behind.
  */
-export const strays: Policy = (draft) => {
+export const otherPods: Policy = (draft) => {
   const { incarnation = 0, podName } = draft.world.session.status ?? {};
-  for (const pod of draft.world.strays) {
+  for (const pod of draft.world.otherPods) {
     const ofPod = Number(pod.metadata.labels?.[LABEL_INCARNATION] ?? 0);
     const earlier = ofPod < incarnation || (ofPod === incarnation && (!podName || podName === pod.metadata.name));
     if (earlier && !pod.metadata.deletionTimestamp)

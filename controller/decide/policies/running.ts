@@ -74,7 +74,7 @@ function startOf(draft: Draft, turn: CachedTurn, { startMs }: TurnLimits): numbe
   if (resumedAt && approval.process === 'Alive')
     return waitedSince(draft, Math.max(Date.parse(resumedAt), openedAt)) - approval.ranMs;
   if (started?.turn === turn.metadata.uid)
-    return waitedSince(draft, Date.parse(started.at), started.toldAt) - (approval?.ranMs ?? 0);
+    return waitedSince(draft, Date.parse(started.at), started.heardAt) - (approval?.ranMs ?? 0);
   const given = turn.status.conditions?.find((condition) => condition.type === 'Running')?.lastTransitionTime;
   const gaveAt = memory.gaveAt === undefined ? 0 : now - (monotonic - memory.gaveAt);
   const since = waitedSince(draft, Math.max(Date.parse(given ?? turn.metadata.creationTimestamp), openedAt));

@@ -184,7 +184,7 @@ export const dispatch: Policy = (draft) => {
     return undefined;
   }
   const decided = turn.status.approval?.decided ? turn.status.approval.id : undefined;
-  if (link && takesTurns(draft, podUID) && (link.active !== turn.metadata.uid || link.told !== decided)) {
+  if (link && takesTurns(draft, podUID) && (link.active !== turn.metadata.uid || link.lastDecided !== decided)) {
     if (changed) return endChanged(draft, turn);
     draft.actions.push({ do: 'StartTurn', turn });
   }

@@ -127,11 +127,11 @@ export const order: Policy = (draft) => {
     const reason = turn.status.attempt ? 'Retrying' : 'Queued';
     const shown = turn.status.conditions?.find((condition) => condition.type === 'Finished');
     // The reason for which the first turn waits is added last, when it is known: see `showWait`.
-    const isTold = turn === next || shown?.reason === reason;
+    const isShown = turn === next || shown?.reason === reason;
     // A turn that starts at once gets its index with that write; beside others it must have it before they do.
     const startsNow = turn === next && alone && startsAtOnce(draft);
     const isMoved = known !== undefined && !isFree;
-    if (isMoved || (!startsNow && (known === undefined || !isTold)))
+    if (isMoved || (!startsNow && (known === undefined || !isShown)))
       draft.actions.push({ do: 'WriteTurn', turn, status: queued(turn, index, reason, now) });
   }
   return undefined;

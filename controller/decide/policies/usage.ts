@@ -46,8 +46,8 @@ export const showStart: Policy = (draft) => {
     wake(draft, from + SHOWN_FROM_MS);
     return undefined;
   }
-  const told = { startedAt, finishedAt: new Date(now).toISOString() };
-  return show(draft, turn, { ...turn.status, startedAt: inClusterTime(turn, told, now).startedAt }, of);
+  const reported = { startedAt, finishedAt: new Date(now).toISOString() };
+  return show(draft, turn, { ...turn.status, startedAt: inClusterTime(turn, reported, now).startedAt }, of);
 };
 
 /** The running turn, unless it is to be stopped. */

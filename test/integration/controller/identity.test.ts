@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { bindRunner } from '../../../controller/act/bind.ts';
-import { acknowledgeStray, commit } from '../../../controller/act/commit.ts';
+import { acknowledgeUnmatched, commit } from '../../../controller/act/commit.ts';
 import type { Effects, ReconcileContext } from '../../../controller/act/context.ts';
 import { adoptTurn, endReplaced } from '../../../controller/act/former-session.ts';
 import { perform } from '../../../controller/act/perform.ts';
@@ -80,7 +80,7 @@ describe('an act that was decided upon by a cache that is behind', () => {
     const link = (uid: string) => ({
       startTurn: ({ turn }: { turn: string }) => sent.push(`turn ${turn} to ${uid}`),
       bind: () => sent.push(`bind ${uid}`),
-      stray: () => sent.push(`stray ${uid}`),
+      noteUnmatched: () => sent.push(`stray ${uid}`),
       acknowledge: (seq: number) => sent.push(`ack ${seq} to ${uid}`),
     });
     const memory = emptyMemory();
@@ -248,14 +248,14 @@ describe('an act that was decided upon by a cache that is behind', () => {
     const session = await makeSession('strays');
     const turn = await write(await makeTurn('strays-1', 'strays', session), { ...given, podUID: 'p-2' });
     const elsewhere = passOf(session);
-    await acknowledgeStray(elsewhere.pass, delivery(turn));
+    await acknowledgeUnmatched(elsewhere.pass, delivery(turn));
     assert.deepEqual(elsewhere.sent, ['stray p-1', 'ack 7 to p-1']);
     await write(await api.get(turns, ref('strays-1')), given);
     const here = passOf(session);
-    await acknowledgeStray(here.pass, delivery(turn));
+    await acknowledgeUnmatched(here.pass, delivery(turn));
     assert.deepEqual([here.sent, here.seen], [['stray p-1'], [turn.metadata.uid]]);
     const known = passOf(session, [cachedTurn(await api.get(turns, ref('strays-1')))]);
-    await acknowledgeStray(known.pass, delivery(turn));
+    await acknowledgeUnmatched(known.pass, delivery(turn));
     assert.deepEqual(known.sent, ['stray p-1', 'ack 7 to p-1'], 'one that was no news is not looked at for ever');
   });
   test('acknowledges no result whose state is not in the turn, and gives up the pod that goes on from it', async () => {

@@ -178,8 +178,8 @@ export const outcomeBugs: readonly Bug[] = [
     edits: [
       {
         file: 'controller/observed/clock-jumps.ts',
-        find: '(toldAt <= until ? sum + ms : sum)',
-        replace: '(toldAt <= until ? sum + Math.min(0, ms) : sum)',
+        find: '(heardAt <= until ? sum + ms : sum)',
+        replace: '(heardAt <= until ? sum + Math.min(0, ms) : sum)',
       },
     ],
   },

@@ -41,7 +41,7 @@ export const poolBugs: readonly Bug[] = [
         file: 'controller/decide/policies/claim.ts',
         find: "    draft.released = true;\n    return 'Stop';\n  }\n  if (leaderIsReady)",
         replace:
-          "    draft.released = true;\n    const found = draft.world.strays[0] ?? unclaimed ?? ({ metadata: { name: podName, uid: podUID, namespace: session.metadata.namespace } } as StoredPod);\n    draft.actions.push({ do: 'DeletePod', pod: found, why: 'another session has it' });\n    return 'Stop';\n  }\n  if (leaderIsReady)",
+          "    draft.released = true;\n    const found = draft.world.otherPods[0] ?? unclaimed ?? ({ metadata: { name: podName, uid: podUID, namespace: session.metadata.namespace } } as StoredPod);\n    draft.actions.push({ do: 'DeletePod', pod: found, why: 'another session has it' });\n    return 'Stop';\n  }\n  if (leaderIsReady)",
       },
       RESERVED_TWICE,
     ],
@@ -171,7 +171,7 @@ export const poolBugs: readonly Bug[] = [
     edits: [
       {
         file: 'controller/pools/act.ts',
-        find: '  if (!isForced && !ledger.isSpare(namespace, name)) return false;\n',
+        find: '  if (!isForced && !ledger.isAvailable(namespace, name)) return false;\n',
         replace: '',
       },
       {

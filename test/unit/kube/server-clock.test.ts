@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import fc from 'fast-check';
 import { describe, test } from 'vitest';
-import { movedByLeaps } from '../../../controller/observed/clock-jumps.ts';
+import { movedByClockJumps } from '../../../controller/observed/clock-jumps.ts';
 import { ServerClock } from '../../../core/kube/server-clock.ts';
 import { silentLogger } from '../../../core/system.ts';
 import { VirtualClock } from '../../support/virtual-clock.ts';
@@ -68,9 +68,9 @@ describe("the API server's clock", () => {
     assert.equal(warned.length, 1);
   });
 
-  test('tells its leaps forward: what was waited for since a time before them waited less', async () => {
+  test('shows its jumps forward: what was waited for since a time before them waited less', async () => {
     const { own, clock } = await watched(HOUR, [{ pause: 10, there: 1, back: 1 }]);
-    assert.equal(clock.leaps.length, 0, 'its first answer is none');
+    assert.equal(clock.clockJumps.length, 0, 'its first answer is none');
     await own.advance(60_000);
     const before = clock.now();
     own.jump(3 * HOUR);
@@ -79,17 +79,17 @@ describe("the API server's clock", () => {
       clock.answered({ date: header(ms), sentAt: at, receivedAt: at });
     };
     answered(before + 3 * HOUR);
-    const [leap] = clock.leaps;
-    assert.ok(leap && Math.abs(leap.ms - 3 * HOUR) <= 1000, JSON.stringify(clock.leaps));
-    const since = (ms: number) => clock.now() - movedByLeaps(ms, clock.leaps);
+    const [jump] = clock.clockJumps;
+    assert.ok(jump && Math.abs(jump.ms - 3 * HOUR) <= 1000, JSON.stringify(clock.clockJumps));
+    const since = (ms: number) => clock.now() - movedByClockJumps(ms, clock.clockJumps);
     assert.ok(Math.abs(since(before - 1000) - 1000) <= 1000);
     assert.equal(since(clock.now() - 5), 5, 'a time after it is not moved');
     answered(clock.now() - HOUR);
     await own.advance(60_000);
     answered(clock.now() + HOUR);
-    assert.equal(clock.leaps.length, 1, 'one back is none, and neither is one forward that makes up for it');
+    assert.equal(clock.clockJumps.length, 1, 'one back is none, and neither is one forward that makes up for it');
     answered(clock.now() + HOUR);
-    assert.equal(clock.leaps.length, 2);
+    assert.equal(clock.clockJumps.length, 2);
   });
 
   test('never goes back by a correction, and goes on once the server has caught up', async () => {

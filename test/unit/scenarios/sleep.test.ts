@@ -73,13 +73,13 @@ describe('while all machines sleep', () => {
 
   test('a turn has run for as long as its runner says, be that told before or afterwards', () => {
     const minutes = (count: number) => count * 60_000;
-    const leaps = [{ until: NOW - minutes(30), ms: minutes(45) }];
+    const clockJumps = [{ until: NOW - minutes(30), ms: minutes(45) }];
     const session = aSession({ status: RUNNING_STATUS });
     const turns = [runningTurn('a', { status: { granted: { timeout: '2h', start: '10m' } } })];
-    const deadline = (ranMs: number, toldAt: number) => {
-      const started = { turn: 't-a', at: new Date(toldAt - ranMs).toISOString(), toldAt };
+    const deadline = (ranMs: number, heardAt: number) => {
+      const started = { turn: 't-a', at: new Date(heardAt - ranMs).toISOString(), heardAt };
       const link = aLink({ active: 't-a', sent: new Set(['t-a']), started });
-      return decide(aWorld({ session, pod: aPod(), turns, link, leaps })).wakeAt - NOW - 20_000;
+      return decide(aWorld({ session, pod: aPod(), turns, link, clockJumps })).wakeAt - NOW - 20_000;
     };
     assert.equal(deadline(minutes(100), NOW), minutes(20), 'after the sleep');
     assert.equal(deadline(minutes(10), NOW - minutes(65)), minutes(120 - 10 - 65 + 45), 'before it');
@@ -87,8 +87,8 @@ describe('while all machines sleep', () => {
 
   test('no waits of the controller go on: each is given up later by as long', () => {
     const before = { until: NOW - 30_000, ms: SLEEP_MS };
-    const reasonAfter = (change: WorldChange, leaps = [before]) =>
-      written(decide(aWorld({ turns: [aTurn({ name: 'a' })], ...change, leaps })).actions)[0]?.error?.code;
+    const reasonAfter = (change: WorldChange, clockJumps = [before]) =>
+      written(decide(aWorld({ turns: [aTurn({ name: 'a' })], ...change, clockJumps })).actions)[0]?.error?.code;
     const session = aSession({ status: { ...RUNNING_STATUS, conditions: [] }, spec: { timeouts: { start: '10m' } } });
     const pending = (seconds: number) => ({ session, pod: aPod({ age: seconds, status: { phase: 'Pending' } }) });
     assert.deepEqual(

@@ -150,7 +150,7 @@ describe('a decision', () => {
   test('is given to the runner once it is written, and not again', () => {
     const running = aTurnThat({ phase: 'Running', approval: request({ decided }) });
     assert.deepEqual(names({ turns: [running] }), ['StartTurn']);
-    const told = aLink({ active: 't-a', told: ID });
+    const told = aLink({ active: 't-a', lastDecided: ID });
     assert.deepEqual(names({ turns: [running], link: told }), []);
   });
   test('is given again by a leader that does not know whether it was', () => {
@@ -256,7 +256,11 @@ describe('a wait for a decision', () => {
       { phase: 'Running', approval: request({ process: 'Alive', ranMs: 90_000, decided }), conditions: [running] },
       { timeout: '100s' },
     );
-    const link = aLink({ active: 't-a', told: ID, started: { turn: 't-a', at: new Date(NOW - 1e7).toISOString() } });
+    const link = aLink({
+      active: 't-a',
+      lastDecided: ID,
+      started: { turn: 't-a', at: new Date(NOW - 1e7).toISOString() },
+    });
     const { actions, wakeAt } = decide(aWorld({ ...bound, link, turns: [turn] }));
     assert.deepEqual([actions, wakeAt], [[], NOW + 20_000]);
   });

@@ -7,7 +7,7 @@ import type { CachedSession } from '../../../../controller/observed/world.ts';
 import { effective, isProblem } from '../../../../controller/settings/effective.ts';
 import { ApiError } from '../../../../core/kube/errors.ts';
 import type { Reason } from '../../../../core/resources/reasons.ts';
-import type { Leap } from '../../../../core/runtime.ts';
+import type { ClockJump } from '../../../../core/runtime.ts';
 import { silentLogger, systemClock } from '../../../../core/system.ts';
 import {
   aClass,
@@ -55,13 +55,13 @@ describe('a new leader goes on with a time that was running', () => {
       toldMinutes: number,
       endedMinutes: number,
       reason: Reason = 'StateNotStored',
-      leaps: readonly Leap[] = [],
+      clockJumps: readonly ClockJump[] = [],
     ) => {
       const conditions = [condition('StatePersisted', reason, toldMinutes)];
       const session = aSession({ status: { ...RUNNING_STATUS, conditions } });
       const output = 'x'.repeat(20_000);
       const delivery = { result: aResult('t-a', { output, finishedAt: minutesAgo(endedMinutes) }) };
-      const slept = { ...clock, remote: { leaps } };
+      const slept = { ...clock, remote: { clockJumps } };
       const { context, memory } = aContext(session, { store, clock: slept }, { link: aLink({ delivery }) });
       const problems = await storeDelivery(context, runningTurn('a'), delivery).then(
         (stored) => stored.problems.map((problem) => problem.reason),
@@ -75,9 +75,13 @@ describe('a new leader goes on with a time that was running', () => {
     assert.deepEqual(await attempt(90, 1), [again, MINUTE], 'what was said of an earlier suspension');
     assert.deepEqual(await attempt(90, 90, 'NoState'), [again, 0], 'nobody has said so yet');
     assert.deepEqual(await attempt(4, -60), [again, 0], 'a runner whose clock is ahead');
-    const leaps = [{ until: NOW - 10 * MINUTE, ms: 45 * MINUTE }];
-    assert.deepEqual(await attempt(49, 50, 'StateNotStored', leaps), [again, 49 * MINUTE], 'the machines have slept');
-    assert.deepEqual(await attempt(50, 51, 'StateNotStored', leaps), [['StoreFull'], undefined]);
+    const clockJumps = [{ until: NOW - 10 * MINUTE, ms: 45 * MINUTE }];
+    assert.deepEqual(
+      await attempt(49, 50, 'StateNotStored', clockJumps),
+      [again, 49 * MINUTE],
+      'the machines have slept',
+    );
+    assert.deepEqual(await attempt(50, 51, 'StateNotStored', clockJumps), [['StoreFull'], undefined]);
   });
 
   test('timeouts.start, from the admission where the pod could not be created since', async () => {

@@ -52,7 +52,7 @@ async function carryOut(actions: Action | Action[], world: World, live: Live) {
     incarnation: 1,
     acknowledge: (seq: number) => done.push(`acknowledge ${seq}`),
     resume: () => done.push('resume'),
-    stray: () => {},
+    noteUnmatched: () => {},
   };
   const api = {
     get: async ({ plural }: Resource, { name }: { name: string }) => {

@@ -8,11 +8,11 @@ test('those who watch are told in the order in which they came, of what they wat
   const [first, second] = [new AbortController(), new AbortController()];
   watchers.add({ session: (key) => told.push(`first ${key}`), pool: () => told.push('pool') }, first.signal);
   watchers.add({ session: (key) => told.push(`second ${key}`) }, second.signal);
-  watchers.tell('session', 'team/a');
-  watchers.tell('environment', 'team', 'tools');
+  watchers.notify('session', 'team/a');
+  watchers.notify('environment', 'team', 'tools');
   first.abort();
-  watchers.tell('session', 'team/b');
+  watchers.notify('session', 'team/b');
   watchers.add({ session: () => told.push('after the end') }, first.signal);
-  watchers.tell('session', 'team/c');
+  watchers.notify('session', 'team/c');
   assert.deepEqual(told, ['first team/a', 'second team/a', 'second team/b', 'second team/c']);
 });

@@ -16,7 +16,7 @@ test('a pod of a pool that has become ready has the waiting sessions of its clas
     ledger.wait({ ...anApplicant(key), class: ofClass });
   }
   told.length = 0;
-  ledger.warmed({ namespace: 'a', class: 'default' });
+  ledger.requeueClaimants({ namespace: 'a', class: 'default' });
   assert.deepEqual(told, ['a/same']);
 });
 

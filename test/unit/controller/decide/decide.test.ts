@@ -65,7 +65,7 @@ describe('a slot and a pod', () => {
   });
   test('pods of earlier incarnations are deleted', () => {
     const stray = aPod({ name: 's-old-0', uid: 'p-0', incarnation: 0 });
-    assert.deepEqual(does({ ...bound, strays: [stray] }), ['DeletePod']);
+    assert.deepEqual(does({ ...bound, otherPods: [stray] }), ['DeletePod']);
   });
 });
 
@@ -383,7 +383,7 @@ describe('facts that a new leader does not know yet', () => {
   });
   test('a pod of a later incarnation than the cache shows is left alone', () => {
     const later = aPod({ name: 's-later', uid: 'p-2', incarnation: 2 });
-    assert.deepEqual(does({ ...bound, strays: [later] }), []);
+    assert.deepEqual(does({ ...bound, otherPods: [later] }), []);
   });
 });
 
@@ -706,7 +706,7 @@ describe('the list of policies', () => {
   test('under a deletionTimestamp only takes care of pods that exist, and starts nothing', () => {
     const [withRunner, runnerless] = [namesFor(false, true), namesFor(true, true)];
     assert.deepEqual(withRunner, [
-      'strays',
+      'otherPods',
       'collect',
       'deadNode',
       'gone',
@@ -715,7 +715,7 @@ describe('the list of policies', () => {
       'connect',
       'leave',
     ]);
-    assert.deepEqual(runnerless, ['strays', 'deadNode', 'gone', 'read', 'deletionPending', 'leave']);
+    assert.deepEqual(runnerless, ['otherPods', 'deadNode', 'gone', 'read', 'deletionPending', 'leave']);
   });
   test('asks a runner for nothing where there is none', () => {
     const names = namesFor(true, false);

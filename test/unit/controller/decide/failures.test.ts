@@ -420,7 +420,7 @@ describe('a node that does not answer', () => {
   });
   test('keeps no pod of an earlier incarnation for ever either', () => {
     const stray = { ...terminating(61, 'p-0'), metadata: { ...terminating(61, 'p-0').metadata, name: 's-old-0' } };
-    assert.deepEqual(deletions({ ...bound, strays: [stray], nodes: on(dead(120), 'p-0') }), [true]);
+    assert.deepEqual(deletions({ ...bound, otherPods: [stray], nodes: on(dead(120), 'p-0') }), [true]);
   });
   test('that is cordoned gives its resting sessions away, and no other', () => {
     const node = { cordoned: true, ready: true };
@@ -448,7 +448,9 @@ describe('objects of another incarnation or session', () => {
   test('a pod with the present one’s name and another uid is deleted, not taken for it', () => {
     const impostor = aPod({ uid: 'p-other' });
     const memory = { confirmedGone: { podUID: POD_UID } };
-    const decision = decide(aWorld({ session: bound.session, strays: [impostor], memory, turns: [runningTurn('a')] }));
+    const decision = decide(
+      aWorld({ session: bound.session, otherPods: [impostor], memory, turns: [runningTurn('a')] }),
+    );
     assert.deepEqual(
       decision.actions.flatMap((action) => (action.do === 'DeletePod' ? [action.pod.metadata.uid] : [])),
       ['p-other'],

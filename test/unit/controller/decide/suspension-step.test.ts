@@ -78,7 +78,7 @@ const cases: Record<string, [SuspensionFacts, SuspensionFacts]> = {
     change(verified, { session: aSession({ status: { ...RUNNING_STATUS, state } }) }),
   ],
   'a turn comes, or the request is taken back': [asked, undone],
-  'the runner is told': [undone, resumed(undone)],
+  'the runner has the request to take turns': [undone, resumed(undone)],
   'the failure is noted': [failed, backedOff],
   'the back-off is over': [backedOff, change(backedOff, { now: backedOff.world.now + 600_000 })],
   'the session is edited': [

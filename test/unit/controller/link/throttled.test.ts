@@ -69,7 +69,7 @@ describe('a pod that prints without end', () => {
       if (seq % 2 === 1) send(seq, 'started', { turn: `t-${seq}`, attempt: 1, at: '2026-01-01T00:00:00.000Z', pid: 1 });
       else send(seq, 'result', resultOf(`t-${seq - 1}`));
       if (!link.view.delivery) continue;
-      link.stray();
+      link.noteUnmatched();
       link.acknowledge(link.view.delivery.result.seq);
     }
     assert.ok(seq > 20 && seq < 120, `${seq} frames`);

@@ -31,7 +31,7 @@ function aPoolPod(
   const pod = aPod({ name: `p-${++number}`, uid: `u-${number}`, age, status });
   pod.metadata.labels = { 'berth.dev/template': hash, 'berth.dev/session-uid': '' };
   const link = starting ? undefined : aLink({ podUID: pod.metadata.uid, phase: 'Unbound', protocol: PROTOCOL_VERSION });
-  return { pod, link, node: undefined, taken: false, yields: false, ...rest };
+  return { pod, link, node: undefined, taken: false, isGivenUp: false, ...rest };
 }
 
 /** A pod of the pool that finds no node. */
@@ -46,7 +46,7 @@ function homeless(): PoolPod {
 const aPoolWorld = (replicas: number, pods: PoolPod[], change: Partial<PoolWorld> = {}): PoolWorld => ({
   now: NOW,
   monotonic: NOW,
-  leaps: [],
+  clockJumps: [],
   pool: aPool(replicas),
   template: { hash: HASH },
   pods,
@@ -138,7 +138,7 @@ describe('a pool', () => {
     const waited = { free: false, why: 'Waited', message: 'Session team/a waits for a slot.' } as const;
     const { create, reason } = decided(2, [aPoolPod()], { room: waited });
     assert.deepEqual([create, reason], [0, 'PoolGivesWay']);
-    const chosen = aPoolPod({ yields: true });
+    const chosen = aPoolPod({ isGivenUp: true });
     assert.deepEqual(decided(2, [aPoolPod(), chosen]).removed, names(chosen));
   });
   test('gives way to a session that waits for quota or a node, one pod at a time', () => {
@@ -276,8 +276,8 @@ describe('pods that do not start', () => {
   test('have not had the time in which all machines slept', () => {
     const slow = aPoolPod({ starting: true, age: 40 * 60 });
     slow.pod.status = { phase: 'Pending' };
-    const leaps = [{ until: NOW - 15 * MINUTE, ms: 30 * MINUTE + 1000 }];
-    assert.deepEqual([decided(1, [slow], { leaps }).removed, decided(1, [slow]).removed], [[], names(slow)]);
+    const clockJumps = [{ until: NOW - 15 * MINUTE, ms: 30 * MINUTE + 1000 }];
+    assert.deepEqual([decided(1, [slow], { clockJumps }).removed, decided(1, [slow]).removed], [[], names(slow)]);
   });
   test('are told from those that run and are asked by a new leader, which have time to answer', () => {
     const ran = aPoolPod({ age: 20 * 60 });

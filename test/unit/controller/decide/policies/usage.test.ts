@@ -122,9 +122,10 @@ describe('showing what a turn has used', () => {
     assert.deepEqual(does({ ...asked, cancel: true }), ['CancelTurn']);
     const cancelSent = new Map([['t-a', { at: NOW }]]);
     assert.deepEqual(does({ ...asked, cancel: true, link: { cancelSent } }), []);
-    assert.deepEqual(does({ ...asked, world: { strays: [aPod({ name: 's-old-0', uid: 'p-0', incarnation: 0 })] } }), [
-      'DeletePod',
-    ]);
+    assert.deepEqual(
+      does({ ...asked, world: { otherPods: [aPod({ name: 's-old-0', uid: 'p-0', incarnation: 0 })] } }),
+      ['DeletePod'],
+    );
   });
 
   /** A context whose write ends so; what it leaves in memory, and whether the figures are tried again. */

@@ -12,7 +12,7 @@ export type SessionStore = Pick<Store, 'put' | 'get' | 'shortOf' | 'recount'>;
  * another may exceed the share, and then history. `makeRoom` removes superseded states from a namespace, or else about so many
  * bytes of its history, and resolves with whether there was anything to remove.
  */
-export function yieldingStore(
+export function sessionStore(
   store: Store,
   makeRoom: (namespace: string, bytes: number) => Promise<boolean>,
 ): SessionStore {

@@ -10,7 +10,7 @@ import type { PoolTools } from './context.ts';
  * While it is unknown whether there is a pool, they are deleted only for sessions that wait. Resolves with the milliseconds
  * until one on a node that does not answer is given up; Infinity: there is none.
  */
-export async function removeStrays(
+export async function removeLeftovers(
   tools: PoolTools,
   namespace: string,
   name: string,
@@ -27,7 +27,7 @@ export async function removeStrays(
       const at = givenUpAt(pod, caches.node(pod.spec.nodeName), installation.nodeGraceMs) ?? nextAt;
       if (at <= clock.now()) await removePod(tools, { pod, why: 'its node does not answer', force: true }, signal);
       else nextAt = Math.min(nextAt, at);
-    } else if (pool !== undefined || ledger.yields(namespace, pod.metadata.name)) {
+    } else if (pool !== undefined || ledger.isGivenUp(namespace, pod.metadata.name)) {
       const why = pool === undefined ? 'its slot goes to a session that waits' : 'no pool keeps it';
       await removePod(tools, { pod, why }, signal);
     }

@@ -69,7 +69,7 @@ export const controllerConfig = z.object({
   BERTH_WORKERS: z.coerce.number().int().min(1).max(256).default(32),
   /** Port of /healthz, /readyz and /metrics; 0 takes any, which is logged. */
   BERTH_HEALTH_PORT: z.coerce.number().int().min(0).max(65535).default(8081),
-  /** Address that the health port listens on; all when empty. */
+  /** Address of the health port; all addresses when empty. */
   BERTH_HEALTH_HOST: z.string().optional(),
   BERTH_LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error']).default('info'),
 });

@@ -35,7 +35,7 @@ export interface ControllerOptions {
   protocol?: number;
 }
 
-/** Maximum time for running effects when the controller is told to stop, so that it ends within its grace period. */
+/** Maximum time for running effects when the controller has to stop, so that it ends within its grace period. */
 const STOP_MS = 4_000;
 /** Maximum time then for releasing the lease; it expires otherwise. */
 const RELEASE_MS = 2_000;

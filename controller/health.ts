@@ -12,9 +12,9 @@ export interface Health {
 }
 
 /**
- * `/healthz` answers only while the event loop turns, and 503 when nothing moves all the same; `/readyz` answers 200
- * once the caches follow the API server, with what is left out, else 503 with what is missing. `/metrics` is for
- * Prometheus: it names no session.
+ * `/healthz` answers only while the event loop turns, and 503 when nothing moves all the same. `/readyz` answers 200
+ * once the caches follow the API server, and lists what is left out; else 503, and lists what is missing. `/metrics` is
+ * for Prometheus: it names no session.
  */
 export function serveHealth(
   where: { port: number; host?: string | undefined },

@@ -3,7 +3,7 @@ import type { Inventory } from './meter.ts';
 import { type Parts, type PartsOptions, partsOf } from './parts.ts';
 
 export interface LeadershipOptions extends PartsOptions {
-  /** Called when the previous leader's last request is dead. */
+  /** Handler of the time at which the previous leader's last request can have no effect any more. */
   onReady(): void;
 }
 

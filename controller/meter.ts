@@ -7,11 +7,14 @@ import type { CachedSession } from './observed/world.ts';
 
 /** Receiver of measurements of the controller's work. */
 export interface Meter {
-  /** Called when this process's write has ended the turn, and its answer has come. `sessionClass` is empty where no such class exists. */
+  /**
+   * Handler of a turn that this process's write has ended, called once the answer has come. `sessionClass` is empty where no such
+   * class exists.
+   */
   turnEnded(turn: StoredTurn, sessionClass: string): void;
-  /** Called after each reconcile, with its duration in seconds. */
+  /** Handler of the end of each reconcile, with its duration in seconds. */
   reconciled(result: ReconcileResult, seconds: number, error?: unknown): void;
-  /** Called when a session has claimed the pod of a pool, with the seconds from the decision to the claim. */
+  /** Handler of a claim of a pool's pod, with the seconds from the decision to the claim. */
   claimed(seconds: number): void;
   /** Counters of frames refused by the decoders of all links. */
   readonly refused: DecoderCounters;
@@ -29,7 +32,7 @@ export interface Inventory {
   sessions: readonly CachedSession[];
   pods: readonly StoredPod[];
   pools: readonly StoredSessionPool[];
-  /** Number of pods that the controller is attached to. */
+  /** Number of pods with an attach of the controller. */
   attached: number;
   /** Slots that are taken. */
   tally: Tally;

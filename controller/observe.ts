@@ -39,7 +39,7 @@ export function observe({ caches }: Effects, session: CachedSession, memory: Ses
   return { session, turns, pods, pod, unclaimed };
 }
 
-/** Adds to an observation all else that a decision depends on: memory, link, node, capacity. Assigns nothing. */
+/** Completes an observation for a decision with memory, link, node and capacity. Assigns nothing. */
 export function assess(
   effects: Effects,
   installation: Installation,

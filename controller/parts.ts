@@ -49,7 +49,7 @@ export interface PartsOptions {
   epoch(): number;
   /** Identity of this process, drawn at its start. */
   identity: string;
-  /** Called when a runner has obeyed a later leader. */
+  /** Handler of a runner that has obeyed a later leader. */
   onLaterEpoch(epoch: number): void;
   notify: Notify;
   meter?: Meter;
@@ -60,15 +60,15 @@ export interface Progress {
   /** Reports whether the previous leader's last request is dead, and its effects have been read. */
   isReady(): boolean;
   onReady(): void;
-  /** Called when sessions may be admitted. */
+  /** Handler of the time at which sessions may be admitted. */
   onOpen(): void;
-  /** Signal that aborts when the leader is told to stop. */
+  /** Signal that aborts when the leader has to stop. */
   closing: AbortSignal;
 }
 
 export type Parts = ReturnType<typeof partsOf>;
 
-/** Makes the parts of a leader, connects them to one another, and has each told of what it watches. */
+/** Makes the parts of a leader, connects them to one another, and has each called for what it watches. */
 export function partsOf(options: PartsOptions, { isReady, onReady, onOpen, closing }: Progress) {
   const { api, caches, clock, random, log, notify, keys, signal, config, installation, epoch, meter } = options;
   const tools: ControllerTools = { api, clock, random, log, notify, signal, closing };

@@ -18,7 +18,7 @@ import type { CachedSession, CachedTurn, Installation, SessionMemory, World } fr
 import { reconcileOrphans } from './orphans.ts';
 import { SessionMemories } from './session-memories.ts';
 
-/** Actions that find out facts which the next reconcile decides upon. */
+/** Actions that find out facts for the next reconcile. */
 const LEARNING: ReadonlySet<Action['do']> = new Set([
   'ConfirmGone',
   'ClaimPod',
@@ -33,7 +33,7 @@ const LEARNING: ReadonlySet<Action['do']> = new Set([
   'AcknowledgeRequest',
 ]);
 
-/** No event of the session's own tells that the name of its first turn is free. */
+/** The session has no event that shows when the name of its first turn is free. */
 const NAME_TAKEN_MS = 30_000;
 
 const BEHIND_MS = 20;
@@ -50,7 +50,7 @@ interface Attempt extends Omit<ReconcileContext, 'world'> {
   session: CachedSession;
   world?: World;
   decision?: Decision;
-  /** Turn that the action under way is about. */
+  /** Turn of the action under way. */
   turn?: CachedTurn | undefined;
 }
 
@@ -58,7 +58,7 @@ interface Attempt extends Omit<ReconcileContext, 'world'> {
 type Outcome =
   /** `writeInMs`: time until the status is written; undefined: it does not wait. */
   | { kind: 'Done'; writeInMs: number | undefined }
-  /** The watch tells of what was written or deleted, which brings the next reconcile. */
+  /** The watch will show the write or the deletion, which brings the next reconcile. */
   | { kind: 'EventFollows' }
   /** The memory or the time has changed, so the rest of the decision counts no more. */
   | { kind: 'DecideAgain' }
@@ -69,9 +69,9 @@ type Outcome =
 export interface ReconcilerOptions {
   effects: Effects;
   installation: Installation;
-  /** Aborts when the controller is told to stop: the action under way is the last. */
+  /** Aborts when the controller has to stop: the action under way is the last. */
   closing: AbortSignal;
-  /** Called when the decision wants no slot for the session, whether its actions succeed or not. */
+  /** Handler of a decision that wants no slot for the session; its actions may still fail. */
   onNoSlotWanted(key: string): void;
 }
 
@@ -226,7 +226,7 @@ export class Reconciler {
         if (action.do === 'Bind' && (contentsLost || (startProblem && !knew.startProblem)))
           return { kind: 'DecideAgain' };
         if (action.do === 'CreateFirstTurn' && memory.firstTurnProblem && !knewProblem) return { kind: 'DecideAgain' };
-        // The claim has changed what is to be done; its runner is bound before anything is shown.
+        // The claim has changed the decision; its runner is bound before anything is shown.
         if (action.do === 'ClaimPod') return { kind: 'DecideAgain' };
       }
     } catch (error) {
@@ -251,7 +251,7 @@ export class Reconciler {
   }
 
   /**
-   * Writes the status that follows from what an action that failed has told the memory: the next reconcile may be minutes
+   * Writes the status that follows from what a failed action has added to the memory: the next reconcile may be minutes
    * away. It is decided once more, because the decision that failed was made without that, and only its status is used. Best
    * effort, as the error counts.
    */

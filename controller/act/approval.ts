@@ -67,7 +67,7 @@ function isCommitted(asking: Asking, incarnation: number | undefined, known: Tur
   return known?.incarnation === incarnation && (known?.seq ?? 0) >= asking.request.seq;
 }
 
-/** Acknowledges a request that no turn waits for. The cache may be behind, so a live read decides whether that is so. */
+/** Acknowledges a request of no turn that waits. The cache may be behind, so a live read decides whether that is so. */
 export async function acknowledgeRequest(context: ReconcileContext, asking: Asking): Promise<void> {
   const { effects, world, signal } = context;
   const { api, caches, links } = effects;
@@ -87,7 +87,7 @@ export async function acknowledgeRequest(context: ReconcileContext, asking: Aski
 }
 
 /**
- * Writes the decision and the pod that gets it, at the version decided upon. This write consumes the decision. The Approval
+ * Writes the decision and the pod that gets it, at the version of the decision to do so. This write consumes the decision. The Approval
  * is read live before it, also for its response, which the cache does not have.
  */
 export async function consume(
@@ -126,7 +126,7 @@ async function decisionOf(
 }
 
 /**
- * Makes the turn the owner of the approval, so that it is deleted with the turn. An event tells once of an approval that
+ * Makes the turn the owner of the approval, so that it is deleted with the turn. An event reports once an approval that
  * counts for nothing.
  */
 export async function adoptApproval(

@@ -70,7 +70,7 @@ export async function bindRunner(context: ReconcileContext, settings: Effective)
 
 /**
  * Reports whether an earlier incarnation was given a turn, in the status of the session or by a turn that it does not count
- * yet. A pod that never became one's own leaves nothing to be restored from.
+ * yet. A pod that the session never had leaves nothing to restore.
  */
 function ranBefore({ session, turns }: World): boolean {
   const { lastTurn, incarnation = 0 } = session.status ?? {};

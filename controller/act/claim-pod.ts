@@ -16,7 +16,7 @@ const MAX_TRIES = 4;
 
 /**
  * Claims a pod of a pool for the incarnation that the session owns: a write at the version in which no session had it makes
- * the session its owner. Of two claims one fails, and its session touches the pod no more. What is found out the memory is told.
+ * the session its owner. Of two claims one fails, and its session touches the pod no more. The memory learns the outcome.
  */
 export async function claimPod(
   context: ReconcileContext,
@@ -53,7 +53,7 @@ export async function claimPod(
   throw new TransportError(`pod ${name} is written by others again and again; it is claimed later`);
 }
 
-/** `isNew`: this very request has claimed the pod, which is counted and told once. */
+/** `isNew`: this very request has claimed the pod, which is counted and reported once. */
 function take(context: ReconcileContext, pod: StoredPod, isNew: boolean): void {
   const { effects, key } = context;
   const { uid, name, namespace, labels } = pod.metadata;

@@ -70,8 +70,8 @@ export async function commitLog(
 const SILENCE_MS = 2000;
 
 /**
- * Seconds from the program's start to the first line that is left of its log, or to its end where none is: a kubelet that
- * rotates after the last line leaves an empty file. Undefined where they are few.
+ * Seconds from the program's start to the first line that is left of its log, or to its end where no line is left. A kubelet
+ * that rotates after the last line leaves an empty file. Undefined where they are few.
  */
 async function lateness({ effects, signal }: ReconcileContext, pod: StoredPod): Promise<number | undefined> {
   const { startedAt = '', finishedAt = '' } = ownContainer(pod)?.state?.terminated ?? {};
@@ -82,7 +82,7 @@ async function lateness({ effects, signal }: ReconcileContext, pod: StoredPod): 
   return lateMs > SILENCE_MS ? Math.round(lateMs / 1000) : undefined;
 }
 
-/** Reads with the markers and the redaction rules that the pod was made with: the class's may be others by now. */
+/** Reads with the markers and the redaction rules of the pod's creation: those of the class may have changed. */
 async function readLog(context: ReconcileContext, pod: StoredPod): Promise<RunnerlessLog | 'Unreadable'> {
   const { effects, signal, world } = context;
   const { name, uid, namespace } = pod.metadata;

@@ -14,8 +14,8 @@ import type { ReconcileContext } from './context.ts';
 import { type Deliverable, storeDelivery } from './store-delivery.ts';
 
 /**
- * Makes a result durable: first what is large goes into the store, then one status write ends the turn, at the version
- * decided upon; only then the runner may forget. Repeating any part of it is harmless. `lost` is what Kubernetes says of
+ * Makes a result durable: first large parts go into the store, then one status write ends the turn, at the version of
+ * the decision; only then the runner may forget. Repeating any part of it is harmless. `lost` is what Kubernetes says of
  * an agent that was stopped with its pod.
  */
 export async function commit(
@@ -62,7 +62,7 @@ export function letGo(
 }
 
 /**
- * Writes what a runner has delivered once, a result or a request for an approval, at the version that was decided upon. What the
+ * Writes what a runner has delivered once, a result or a request for an approval, at the version of the decision. What the
  * API server does not take ends the turn.
  */
 export async function writeAtVersion(context: ReconcileContext, turn: CachedTurn, status: TurnStatus) {
@@ -108,15 +108,15 @@ export async function writeAtVersion(context: ReconcileContext, turn: CachedTurn
 }
 
 /**
- * Reports whether the turn is still what was decided upon. Where it runs elsewhere, that is another commit's matter. A request that
- * was committed since is not asked again, and its state and its decision stay with the turn, whatever was delivered after it.
+ * Reports whether the turn is still as in the decision. Where it runs elsewhere, another commit decides about it. A request that
+ * was committed since is not asked again, and its state and its decision stay with the turn; later deliveries do not change them.
  */
 function isSameRun({ status: live }: StoredTurn, { status: cached }: CachedTurn): boolean {
   const facts = (status: TurnStatus | undefined) => [status?.podUID, status?.attempt, status?.approval, status?.state];
   return isDeepStrictEqual(facts(live), facts(cached));
 }
 
-/** Sent again it would be refused again: 400 is what the API server cannot decode. */
+/** Reports whether a repeated write would be refused again. The API server answers 400 to what it cannot decode. */
 function isRejected(error: unknown): boolean {
   return isInvalid(error) || isTooLarge(error) || (error instanceof ApiError && error.code === 400);
 }

@@ -15,7 +15,7 @@ import { learn } from '../observed/memory.ts';
 import { isFromPool, isSessionPod } from '../observed/session-pods.ts';
 import type { ReconcileContext } from './context.ts';
 
-/** A pod counts as gone when a live read says so and no turn was committed meanwhile. */
+/** A pod counts as gone when a live read says so and no turn was committed since. */
 export async function confirmGone(context: ReconcileContext, podUID: string): Promise<void> {
   const { effects, world, memory, signal } = context;
   const { api } = effects;
@@ -63,7 +63,7 @@ function isOfAnother({ metadata: { name, ownerReferences = [], labels } }: Store
 }
 
 /**
- * Brings the cache up to the pod's present state. A pod that is gone may have run meanwhile: nothing is decided about it
+ * Brings the cache up to the pod's present state. A pod that is gone may have run before: nothing is decided about it
  * before the cache shows that it is gone.
  */
 export async function readPod({ effects, memory, signal }: ReconcileContext, { metadata }: StoredPod): Promise<void> {

@@ -48,7 +48,7 @@ export interface Effects {
   pools: Pick<Pools, 'count'>;
   keys: MasterKeys;
   leader: Leader;
-  /** The API server's time, which timestamps are compared with. */
+  /** The API server's time, for comparisons with timestamps. */
   clock: Clock;
   /** Time by this machine's clock, milliseconds since the epoch: for a comparison with another time of this machine. */
   ownTime(): number;

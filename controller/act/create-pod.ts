@@ -16,7 +16,7 @@ import { linkSession } from './link-session.ts';
 import { runnerlessTurn } from './runnerless.ts';
 import { ensureWorkspace } from './workspace.ts';
 
-/** Creates the pod of the incarnation that the session owns. What keeps it from being created the next decision is told. */
+/** Creates the pod of the incarnation that the session owns. The next decision learns why it could not be created. */
 export async function createPod(context: ReconcileContext, settings: Effective, turn?: CachedTurn): Promise<void> {
   const { effects, world, memory, signal, key } = context;
   const { api, links, log } = effects;
@@ -59,7 +59,7 @@ function failingSince({ session }: World, now: number): number {
   return Date.parse(condition('Admitted')?.lastTransitionTime ?? '') || now;
 }
 
-/** Made by an earlier leader of the same incarnation, or by this one when the answer was lost; or by somebody else. */
+/** Takes over a pod that exists: an earlier leader made it, or this one whose answer was lost. A pod of somebody else is refused. */
 async function adopt({ effects, world, memory, signal }: ReconcileContext, name: string): Promise<void> {
   const { session } = world;
   const found = await effects.api.get(pods, { namespace: session.metadata.namespace, name }, { signal });

@@ -11,7 +11,7 @@ import type { ReconcileContext } from './context.ts';
 interface Failed extends Omit<ReconcileContext, 'world'> {
   session: CachedSession;
   world?: World;
-  /** Turn that the action under way was about. */
+  /** Turn of the action under way. */
   turn?: CachedTurn | undefined;
 }
 

@@ -7,7 +7,7 @@ import { writingTurn } from './too-large.ts';
 
 /** Effects on turns of a session that is gone. A live read finds out first which session has the name now. */
 
-/** Takes in a turn without an owner. A session that has gone meanwhile would take the turn with it. */
+/** Takes in a turn without an owner. A session that is gone would take the turn with it. */
 export async function adoptTurn(context: ReconcileContext, turn: CachedTurn): Promise<void> {
   const { effects, world, signal } = context;
   const { session } = world;
@@ -32,7 +32,7 @@ export async function endReplaced(context: ReconcileContext, turn: CachedTurn, s
   }
 }
 
-/** Worlds whose session a live read has found to be gone: what was decided about its other turns needs no read any more. */
+/** Worlds whose session is gone by a live read: decisions about its other turns need no read any more. */
 const outdated = new WeakSet<World>();
 
 /** Reports whether the session of the world still has its name. */

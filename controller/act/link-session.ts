@@ -1,6 +1,6 @@
 import type { ReconcileContext } from './context.ts';
 
-/** Identity of the session that a link to its present pod is opened with. */
+/** Identity of the session for a link to its present pod. */
 export function linkSession({ key, world: { session } }: ReconcileContext): {
   key: string;
   uid: string;

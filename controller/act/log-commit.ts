@@ -18,7 +18,7 @@ export interface CommitLogOptions {
 
 /**
  * Logs a commit: a status write that has ended a turn, or made it wait for a decision. The fields say which controller and
- * which runner made it and from which state, so that two histories of one session can be told apart afterwards. A turn that
+ * which runner made it and from which state, so that two histories of one session can be distinguished afterwards. A turn that
  * names a session that does not exist has neither uid nor base.
  */
 export function logCommit(options: CommitLogOptions, { metadata, spec, status = {} }: StoredTurn): void {

@@ -42,7 +42,7 @@ const NOTEWORTHY: ReadonlySet<string> = new Set([
 
 type Of<K extends Action['do']> = Extract<Action, { do: K }>;
 
-/** Effects by the action that asks for them. What they find out they tell the memory as facts. */
+/** Effects by their action. They add what they find out to the memory, as facts. */
 type Handlers = { [K in Action['do']]: (context: ReconcileContext, action: Of<K>) => Promise<void> | void };
 
 const handlers: Handlers = {

@@ -10,7 +10,7 @@ const LOG_BYTES = 16 * 1024 * 1024;
 
 /**
  * Gives the link what the runner of an ended container printed. Logs wait for their places, and are searched one after the other;
- * meanwhile other sessions are reconciled.
+ * other sessions are reconciled until then.
  */
 export async function takeLog(context: ReconcileContext, { pod }: { pod: StoredPod }): Promise<void> {
   const { effects, memory, signal } = context;

@@ -7,7 +7,7 @@ import type { Effects } from './context.ts';
 
 /**
  * Reads the session's turns before the first index is given, before the first ended turn is counted, before a runner is
- * bound and before the only turn is missed: an earlier leader may have ended turns that the watch has yet to tell of and
+ * bound and before the only turn is missed. An earlier leader may have ended turns that the watch does not show yet and
  * that the list of live turns leaves out. An index needs the last index, a count all turns before, a binding the last
  * state.
  */

@@ -12,7 +12,7 @@ import type { ReconcileContext } from './context.ts';
 
 /** Effects on runnerless pods; see `decide/policies/runnerless.ts`. */
 
-/** The turn with its input, from the live object; undefined when that is not what was decided upon. */
+/** The turn with its input, from the live object; undefined when that is not the turn of the decision. */
 export async function runnerlessTurn(
   { effects, signal }: ReconcileContext,
   turn: CachedTurn,
@@ -61,7 +61,7 @@ export async function giveInput(context: ReconcileContext, { pod, turn }: Action
       (error: Error) => effects.log.debug({ session: key, pod: name, err: error }, 'input not read to its end'),
     );
   } catch (error) {
-    // The program has it in its environment, or waits until its time is over: nobody else can tell it.
+    // The program has it in its environment, or waits until its time is over: nobody else can pass it on.
     if (!(error instanceof ApiError) || isConflict(error) || mayRetry(error, true)) throw error;
     effects.log.warn({ session: key, pod: name, err: error }, 'input could not be written to stdin');
   }

@@ -8,7 +8,7 @@ import type { ReconcileContext } from './context.ts';
 /** Running slots: reserved before the write that needs them, and confirmed when it is known what has become of it. */
 
 /**
- * Takes the slot that was decided upon, then has `write` write `status`, which admits the session, at the version decided upon.
+ * Takes the slot of the decision, then has `write` write `status`, which admits the session, at the version of the decision.
  * Whoever wins this write owns the incarnation; the loser's slot is released. Where the slot or the pod of a pool has gone to
  * another session since the decision, which may have had turns to write first, nothing is written: there is another decision.
  */

@@ -29,7 +29,7 @@ export interface Deliverable extends Pick<Delivery, 'state' | 'artifacts' | 'log
   result: { seq: number; message: Pick<Result, 'state' | 'output' | 'logSeq' | 'artifactsSeq'> };
 }
 
-/** Stores what is too large for a status; a store that is full or keeps failing costs that part, never the turn. */
+/** Stores the parts that are too large for a status. A store that is full or keeps failing costs that part, never the turn. */
 export async function storeDelivery(
   outer: ReconcileContext,
   turn: CachedTurn,
@@ -114,7 +114,7 @@ export async function storeDelivery(
   return stored;
 }
 
-/** The incarnation whose pod ran the turn: what that pod delivers keeps its label, whatever the session is by now. */
+/** The incarnation whose pod ran the turn. Its deliveries keep its label, even in a session with a later one. */
 export function incarnationOf({ metadata, status }: CachedTurn): number {
   if (status.incarnation === undefined) throw new TypeError(`turn ${metadata.name} was given to no incarnation`);
   return status.incarnation;
@@ -180,7 +180,7 @@ function notStoredSince({ session, link }: World, now: number): number {
   return Math.min(now, Math.max(Date.parse(condition.lastTransitionTime), Date.parse(ended ?? '') || 0));
 }
 
-/** Retried by the queue until the turn's `timeouts.persist` is over, however slow the store; a full one is an answer. */
+/** Stores a part. The queue retries it until the turn's `timeouts.persist` is over, also with a slow store; a full one is an answer. */
 async function attempt(
   context: ReconcileContext,
   persistMs: number,
@@ -210,7 +210,7 @@ async function attempt(
 
 /**
  * The context, with a store that counts the bytes of outputs and artifacts that it takes or has no room for. A log does not
- * count: a turn is none the worse for one that is not stored.
+ * count, because a turn is complete without it.
  */
 function countingHistory(context: ReconcileContext): { context: ReconcileContext; history: () => number } {
   const { effects } = context;

@@ -32,7 +32,7 @@ export function askForSuspension({ effects, world, memory }: ReconcileContext, s
   link.suspend(snapshot ? stateLimit(world) : undefined);
 }
 
-/** A pod keeps the `maxState` that it was bound with. Who has raised it since wants that to be of use before it is gone. */
+/** A pod keeps the `maxState` of its binding. A class that has raised it since should help before the pod is gone. */
 function stateLimit({ session, class: sessionClass }: World): { maxStateBytes?: number } {
   if (!sessionClass) return {};
   return { maxStateBytes: keptOf(session.spec, sessionClass).maxStateBytes ?? Number.MAX_SAFE_INTEGER };
@@ -68,7 +68,7 @@ export async function verifySuspension(context: ReconcileContext, reason: Suspen
 
 /**
  * Stores the state and resolves once it can be read. Rejects with a retryable error while there is time left. Aborts the
- * suspension when the time or the store is used up, or when the session is needed meanwhile.
+ * suspension when the time or the store is used up, or when the session is needed again.
  */
 async function durable(
   context: ReconcileContext,
@@ -136,7 +136,7 @@ function isWanted({ effects: { caches }, world }: ReconcileContext, reason: Susp
   return isDecided({ approvals: caches.approvalsNaming(namespace, waiting.metadata.name) }, waiting);
 }
 
-/** Live reads of all that a suspension depends on. */
+/** Live reads for a suspension. */
 async function recheck({ effects, world, signal }: ReconcileContext): Promise<Recheck> {
   const { api, caches, clock } = effects;
   const { namespace, name } = world.session.metadata;
@@ -150,7 +150,7 @@ async function recheck({ effects, world, signal }: ReconcileContext): Promise<Re
   return { now: clock.now(), session, turns: present, approvals: found.map(slimApproval) };
 }
 
-/** The state cannot be read or stored: the runner takes turns again, people are told, and it is tried again later. */
+/** The state cannot be read or stored: the runner takes turns again, a condition says so, and it is tried again later. */
 export function abortSuspension(context: ReconcileContext, message: string): void {
   const { effects, memory, world, key } = context;
   undoSuspension(context);

@@ -4,7 +4,7 @@ import type { Effects } from './context.ts';
 
 /**
  * A turn whose spec alone comes near what etcd takes can have no status: it is left out, as if it did not exist, and those
- * behind it run. Its maker is told.
+ * behind it run. An event says so.
  */
 export async function writingTurn<R>(
   { caches, log, notify }: Pick<Effects, 'caches' | 'log' | 'notify'>,

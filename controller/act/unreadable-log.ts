@@ -24,7 +24,7 @@ export async function* endedLog({ memory }: ReconcileContext, log: AsyncIterable
 /**
  * Reports whether the log of an ended container, which could not be read because of `error`, never can be. A pod that the
  * API server does not have, or that the kubelet refused, has none. Any other error may be temporary, or the node may be
- * gone: the log is waited for as long as a node is.
+ * gone: the wait for the log is as long as that for a node.
  */
 export function isUnreadable({ effects, memory, world }: ReconcileContext, podUID: string, error: unknown): boolean {
   if (error instanceof ApiError && (error.code === 400 || isPodGone(error))) return true;

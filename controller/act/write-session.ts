@@ -13,9 +13,9 @@ import type { ReconcileContext } from './context.ts';
 import { writingSession } from './too-large.ts';
 
 export interface SessionWrite extends Pick<Decision, 'status' | 'counted'> {
-  /** True while a turn of the session waits or runs: activity alone is then written with whatever comes next. */
+  /** True while a turn of the session waits or runs: activity alone is then written with the next change. */
   hasLive: boolean;
-  /** Aborts when the controller is told to stop. */
+  /** Aborts when the controller has to stop. */
   closing: AbortSignal;
 }
 

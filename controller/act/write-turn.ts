@@ -9,7 +9,7 @@ import type { ReconcileContext } from './context.ts';
 import { writingTurn } from './too-large.ts';
 
 /**
- * Writes the status of a turn. A turn that may have got its index has it, whatever the cache shows, before another turn gets
+ * Writes the status of a turn. A turn that may have got its index has it, even if the cache shows none, before another turn gets
  * one: where that is not known, the turns are read again.
  */
 export async function writeTurn(context: ReconcileContext, turn: CachedTurn, status: TurnStatus): Promise<StoredTurn> {
@@ -47,11 +47,11 @@ async function write(context: ReconcileContext, turn: CachedTurn, status: TurnSt
   }
 }
 
-/** A result that comes meanwhile waits for it. */
+/** Deadline of the write, milliseconds. A result that comes before its end waits for it. */
 const DEADLINE_MS = 1_000;
 
 /**
- * Shows how far a running turn is, at the version decided upon. Nothing depends on it, so errors are ignored: a write in
+ * Shows how far a running turn is, at the version of the decision. Nothing depends on it, so errors are ignored: a write in
  * between is an event of its own, and later figures are tried as well.
  */
 export async function showUsage(

@@ -25,7 +25,7 @@ export const NO_AGENT_FILES: AgentFilesLister = {
   relistAgentFiles: async () => {},
 };
 
-/** The cache of ConfigMaps with agent files. The sessions that use one, and those of a class that does, are told of it. */
+/** The cache of ConfigMaps with agent files. A change is passed to the sessions that use one, and to those of a class that does. */
 export function agentFilesCache(tools: CacheTools, sessions: SessionCache, classes: ClassCache) {
   const filesFor = (session: CachedSession) => namedConfigMaps(session, classes.lister.class(session.spec.class));
   const informer = new Informer<ConfigMap, CachedFiles>({

@@ -13,7 +13,7 @@ export interface ApprovalLister {
 
 const OF_TURN = 'ofTurn';
 
-/** The cache of Approvals. The session of the turn that one names is told of it. */
+/** The cache of Approvals. A change is passed to the session of the named turn. */
 export function approvalCache(tools: RequiredTools, turns: TurnCache) {
   const informer = new Informer<Approval, CachedApproval>({
     ...tools,

@@ -42,7 +42,7 @@ export interface Caches
   refresh(signal: AbortSignal): Promise<void>;
   /** Takes in what an answer of the API server has shown, before its watch event comes. Other kinds than the cached ones are ignored. */
   saw<T extends KubeObject>(resource: Resource<T>, ...objects: Stored<T>[]): void;
-  /** Tells `watches` of changes until the signal aborts. */
+  /** Calls `watches` for changes until the signal aborts. */
   watch(watches: Watches, signal: AbortSignal): void;
   start(): void;
   synced(signal: AbortSignal): Promise<void>;
@@ -54,7 +54,7 @@ export interface CachesOptions {
   clock: Clock;
   random: Random;
   log: Logger;
-  /** Namespaces to watch; absent: all. */
+  /** Namespaces to watch. Default: all. */
   namespaces?: readonly string[];
   /** True where nodes may be read. */
   nodes: boolean;

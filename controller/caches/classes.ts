@@ -8,7 +8,7 @@ export interface ClassLister {
   class(name: string): StoredSessionClass | undefined;
 }
 
-/** The cache of SessionClasses, which have no namespace. The sessions of a class are told of it. */
+/** The cache of SessionClasses, which have no namespace. A change is passed to the sessions of the class. */
 export function classCache({ namespaces: _, ...tools }: CacheTools, sessions: SessionCache) {
   const informer = new Informer<SessionClass>({ ...tools, resource: sessionclasses });
   const onClass = ({ metadata: { name } }: KubeObject) => {

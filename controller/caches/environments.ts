@@ -9,7 +9,7 @@ export interface EnvironmentLister {
   allEnvironments(): StoredEnvironment[];
 }
 
-/** The cache of Environments. The sessions that name one are told of it. */
+/** The cache of Environments. A change is passed to the sessions that name one. */
 export function environmentCache(tools: CacheTools, sessions: SessionCache) {
   const informer = new Informer<Environment>({
     ...tools,

@@ -24,7 +24,7 @@ export interface NamespaceLabelsOptions {
   log: Logger;
   /** Namespaces to follow; absent: all. */
   namespaces?: readonly string[];
-  /** Called when labels may have changed. */
+  /** Handler of labels that may have changed. */
   onChange(): void;
 }
 

@@ -6,7 +6,7 @@ import { parseQuantity } from '../../core/resources/quantity.ts';
 import type { Clock, Logger, Random } from '../../core/runtime.ts';
 import type { NodeFacts } from '../observed/world.ts';
 
-/** Form in which nodes report their CPUs; others are possible and unheard of. */
+/** Form in which nodes report their CPUs. Other forms are possible, but none is known. */
 const CPUS = /^\d+m?$/;
 
 export interface NodesOptions {
@@ -14,7 +14,7 @@ export interface NodesOptions {
   clock: Clock;
   random: Random;
   log: Logger;
-  /** Called when the facts about a node have changed. */
+  /** Handler of changed facts about a node. */
   onChange(name: string): void;
 }
 
@@ -25,7 +25,7 @@ export interface NodeLister {
   cpus(): number;
 }
 
-/** Follows the facts about nodes that their pods depend on. Where nodes may not be read it stays empty and logs so. */
+/** Follows the facts about nodes for decisions on their pods. Where nodes may not be read it stays empty and logs so. */
 export class Nodes {
   readonly #informer: Informer<Node>;
 

@@ -8,14 +8,14 @@ export interface CacheTools {
   clock: Clock;
   random: Random;
   log: Logger;
-  /** Namespaces to watch; absent: all. */
+  /** Namespaces to watch. Default: all. */
   namespaces?: readonly string[];
-  /** Those who are told of changes. */
+  /** Those who watch for changes. */
   watchers: Watchers;
 }
 
-/** What the cache of a kind is made with that must be readable: a namespace where it is not is left out. */
+/** Tools for the cache of a kind that must be readable: a namespace where it is not is left out. */
 export interface RequiredTools extends CacheTools {
-  /** Called when the namespace is considered closed because of this error, or open again. */
+  /** Handler of a namespace that is considered closed because of this error, or open again. */
   onClosed(namespace: string, closed: Error | undefined): void;
 }

@@ -35,7 +35,7 @@ export function turnCache(tools: RequiredTools, sessions: SessionCache) {
     indexes: { [OF_SESSION]: (turn) => [`${turn.metadata.namespace}/${turn.spec.session}`] },
     keep: (turn) => !isDone(turn, sessions.informer.get(turn.metadata.namespace, turn.spec.session)),
   });
-  // Drops turns that the session has counted by now.
+  // Drops turns that the session has counted.
   const prune = ({ metadata }: KubeObject) => informer.prune(OF_SESSION, `${metadata.namespace}/${metadata.name}`);
   sessions.informer.addHandler({ add: prune, update: prune });
   /** UIDs of the turns that are left out, with the version in which they are. */

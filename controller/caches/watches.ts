@@ -5,7 +5,7 @@ export interface Watches {
   /** A session, or something that it depends on, was created, changed or deleted. `key` is its `namespace/name`. */
   session?(key: string): void;
   pod?(pod: StoredPod, gone: boolean): void;
-  /** A class was created, changed or deleted. Its sessions are told of afterwards. */
+  /** A class was created, changed or deleted. The calls for its sessions come afterwards. */
   class?(name: string): void;
   networkPolicy?(namespace: string, name: string): void;
   environment?(namespace: string, name: string): void;
@@ -16,11 +16,11 @@ export interface Watches {
   namespaces?(): void;
 }
 
-/** Those who watch, told in the order in which they came. */
+/** Those who watch, called in the order in which they came. */
 export class Watchers {
   readonly #all = new Set<Watches>();
 
-  /** Tells `watches` of all changes until the signal aborts. */
+  /** Calls `watches` for all changes until the signal aborts. */
   add(watches: Watches, signal: AbortSignal): void {
     if (signal.aborted) return;
     this.#all.add(watches);

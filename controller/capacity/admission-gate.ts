@@ -16,7 +16,7 @@ export interface AdmissionGateOptions {
   inGroups(): Iterable<string>;
   /** Requeues a session. */
   requeue(key: string): void;
-  /** Called when the previous leader's last request is dead and its effects have been read. */
+  /** Opens the gate: the previous leader's last request can have no effect any more, and its effects have been read. */
   ready(): void;
   /** Reserves one more slot for the session, for so many milliseconds. */
   reserve(key: string, ms: number): void;
@@ -73,7 +73,7 @@ export class AdmissionGate {
     );
   }
 
-  /** Notes a reconcile of the session by this leader: the session asks for no slot, or is in the queue by now. */
+  /** Notes a reconcile of the session by this leader: the session asks for no slot, or is in the queue. */
   reconciled(key: string): void {
     this.#unseen.delete(key);
     this.#refused.delete(key);

@@ -50,7 +50,7 @@ export class Candidates<C extends Candidate> {
     this.#left.delete(candidate);
   }
 
-  /** Those that have a slot of the limit as it applies to `space`, in order. One may be removed meanwhile. */
+  /** Those that have a slot of the limit as it applies to `space`, in order. One may be removed during the iteration. */
   *of({ scope }: Limit, space: Space): Iterable<C> {
     const { namespace, class: name = '' } = space;
     const list =

@@ -5,9 +5,9 @@ import type { Unconfirmed } from './unconfirmed.ts';
 
 /** A session's part in concurrency groups. */
 export interface Membership {
-  /** `namespace/name` of the group that its next turn begins in; undefined for none. */
+  /** `namespace/name` of the group of its next turn; undefined for none. */
   group: string | undefined;
-  /** Limit that the session asks for; absent when it no longer counts, for example because it is finished. */
+  /** Limit in the session's spec; undefined when it no longer counts, for example because it is finished. */
   limit?: number | undefined;
   /** Names of its running turns of that group. */
   running: string[];
@@ -36,7 +36,7 @@ interface Group {
  */
 export class Groups {
   readonly #groups = new Map<string, Group>();
-  /** Session → the group that its next turn begins in. */
+  /** Session → the group of its next turn. */
   readonly #groupOf = new Map<string, string>();
   /** Session → the groups in which it has a part. */
   readonly #partsOf = new Map<string, Set<string>>();
@@ -193,7 +193,7 @@ export class Groups {
     else group.members.delete(session);
   }
 
-  /** Tells sessions of a group what is free in it, and forgets a group that nobody has a part in. */
+  /** Offers sessions of a group what is free in it, and forgets a group without members. */
   #changed(name: string): void {
     const group = this.#groups.get(name);
     if (!group) return;

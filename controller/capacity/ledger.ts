@@ -31,17 +31,17 @@ export type Seen = Pick<
 export interface LedgerOptions {
   caches: Seen;
   clock: Clock;
-  /** Absent: no limit. */
+  /** Default: no limit. */
   maxRunning: number | undefined;
   /** Time from which a failed suspension of the session may be retried, milliseconds since the epoch. */
   suspendAgainAt(key: string): number | undefined;
   /** Number of the present leadership. */
   epoch(): number;
-  /** A session that may have something to do by now. */
+  /** Handler of a session that may have something to do. */
   onChange(key: string): void;
-  /** Called when a pod of a pool is to be given up for a session that waits, or no longer is, and when it can be claimed again. */
+  /** Handler of a pod of a pool that is to be given up for a session that waits, or no longer is, or can be claimed again. */
   onPoolPod?(pod: StoredPod): void;
-  /** Called when slots may have become free for pools. */
+  /** Handler of slots that may have become free for pools. */
   onVacancy?(): void;
 }
 
@@ -50,7 +50,7 @@ const STALE_MS = 180_000;
 /**
  * Decides which sessions may have a pod. Counts the slots that the caches show and those that this leader has reserved
  * since; unknown means full. A slot is reserved and counted in one step, so two sessions never get the same one. The
- * caches tell of every change as it happens, and the counts follow.
+ * caches report every change as it happens, and the counts follow.
  */
 export class Ledger {
   /** The concurrency groups, counted in the same way. */
@@ -236,7 +236,7 @@ export class Ledger {
   }
 
   /**
-   * Takes a slot for a new pod of a pool, in the pod's own name, if there is room; it stays taken until `settle`, and the pod is
+   * Takes a slot for a new pod of a pool, in the pod's own name, if there is room. It stays taken until `settle`, and the pod is
    * neither claimed nor given up before.
    */
   reserveForPool(space: Space & { class: string }, pod: string): boolean {
@@ -262,7 +262,7 @@ export class Ledger {
     this.#offers.renew();
   }
 
-  /** The pod is about to be made for the session: it counts until `settle`, whatever becomes of its session meanwhile. */
+  /** The pod is about to be made for the session: it counts until `settle`, even if its session goes before. */
   hold({ key, namespace, class: ofClass }: Omit<Applicant, 'priority' | 'since'>, pod: string): void {
     const since = this.#options.clock.now();
     this.#slotUsage.reserve(keyOf({ namespace, name: pod }), { name: key, namespace, class: ofClass, since });
@@ -295,7 +295,7 @@ export class Ledger {
     if (!this.#unconfirmed.has(key)) this.#queue.refused(key);
   }
 
-  /** Ends a reservation: the caches show the pod by now, or it can no longer be created. */
+  /** Ends a reservation: the caches show the pod, or it can no longer be created. */
   confirm(namespace: string, pod: string): void {
     const key = keyOf({ namespace, name: pod });
     this.#queue.confirmed(key);

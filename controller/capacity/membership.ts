@@ -10,7 +10,7 @@ const counts = (turn: CachedTurn) => isGiven(turn) || turn.status.phase === 'Awa
 /**
  * A session's part in its concurrency groups, from the caches. A running turn counts in the group that its status names, where it
  * began, also when its session is gone or has changed its group since. One without a name was begun by an earlier version, or
- * in no group; it counts in the group that its session is in.
+ * in no group; it counts in its session's group.
  */
 export function membershipOf(
   key: string,

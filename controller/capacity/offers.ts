@@ -7,15 +7,15 @@ export interface OffersOptions {
   clock: Clock;
   queue: Queue;
   supply(): Supply;
-  /** Reports whether slots may be taken. `Unknown`: not at the moment, and no event tells of the end of that. */
+  /** Reports whether slots may be taken. `Unknown`: not at the moment, and no event comes at the end of that. */
   state(): 'Open' | 'Unknown' | 'Closed';
-  /** Called with a session of the queue for which there is a slot. */
+  /** Handler of a session of the queue for which there is a slot. */
   onOffer(key: string): void;
-  /** Called after the slots were offered. */
+  /** Handler of the end of an offer of slots. */
   onOffered(): void;
 }
 
-/** Time after which sessions are offered slots again that could not be while something was unknown: no event tells of the end of that. */
+/** Time after which slots are offered again to sessions that got no offer while something was unknown: no event comes at the end of that. */
 const UNKNOWN_MS = 2_000;
 
 /** Finds for which sessions of the queue there is a slot, and offers it to them. */
@@ -23,7 +23,7 @@ export class Offers {
   readonly #options: OffersOptions;
   /** Found anew after every change, and in a while where limits were unknown. */
   #served: Served | undefined;
-  /** Cancels the next look at what was unknown. */
+  /** Cancels the timer of that time. */
   #cancelLook: (() => void) | undefined;
 
   constructor(options: OffersOptions) {

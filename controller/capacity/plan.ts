@@ -19,9 +19,9 @@ export interface PlanOptions {
   suspendAgainAt(key: string): number | undefined;
   /** Pods of pools that no session has claimed or is about to. */
   available(): StoredPod[];
-  /** Called when the session is to be preempted, or no longer is. */
+  /** Handler of a session that is to be preempted, or no longer is. */
   onChange(key: string): void;
-  /** Called when the pod of a pool is to be given up, or no longer is. */
+  /** Handler of a pool's pod that is to be given up, or no longer is. */
   onGivenUp(pod: StoredPod): void;
 }
 

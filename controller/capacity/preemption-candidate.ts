@@ -10,7 +10,7 @@ const DEFAULT_APPROVAL_WINDOW = '1h';
 
 /**
  * The session as a preemption candidate: its pod answers, it has nothing to do or cannot do it, and its state is stored.
- * Undefined for a session that works, waits for something other than an approval or its group, or is ending anyway.
+ * It is undefined for a session that works, waits for something other than an approval or its group, or is ending anyway.
  */
 export function preemptionCandidateOf(
   session: CachedSession,

@@ -98,7 +98,7 @@ export function planPreemption({
       for (const candidate of left.of(widest, applicant)) {
         if (going.has(candidate)) continue;
         if (candidate.rests === 'Idle' && (idle.get(candidate.class) ?? 0) <= minIdle(candidate.class)) {
-          // Kept whatever is chosen later; those that only a choice for this applicant keeps may be free again.
+          // These stay with any later choice; those that only a choice for this applicant keeps may be free again.
           if (going.size === 0) left.remove(candidate);
           else isPassedOver = true;
           continue;

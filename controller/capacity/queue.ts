@@ -11,7 +11,7 @@ interface Lane {
 
 /**
  * The queue for running slots: round robin over namespaces, then priority, then age. The namespace that was served
- * least recently comes first, so each is served once before any is served again, however many its sessions.
+ * least recently comes first, so each is served once before any is served again, for any number of sessions.
  */
 export class Queue {
   readonly #lanes = new Map<string, Map<string, Lane>>();

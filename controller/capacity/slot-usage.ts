@@ -19,7 +19,7 @@ interface Entry {
 
 /**
  * Holders of slots, by the name of the pod: an admitted session, a reservation of this leader, or a pod that is not gone
- * yet; the three count once where they mean the same pod. Counts are kept up with every change, never computed anew.
+ * yet. The three count once where they mean the same pod. Counts are kept up with every change, never computed anew.
  */
 export class SlotUsage {
   readonly #entries = new Map<string, Entry>();

@@ -5,7 +5,7 @@ import type { CachedApproval, CachedTurn, Problem } from '../observed/world.ts';
 import type { Effective } from '../settings/effective.ts';
 
 /**
- * Reason for a suspension. `Held`, `Requested` and `Restart` are asked for by users, and `RunnerOutdated` cannot be put off: the
+ * Reason for a suspension. Users ask for `Held`, `Requested` and `Restart`, and `RunnerOutdated` cannot be put off: the
  * running turn ends first. The others apply only to a session that rests, and lapse when it does not.
  */
 export type SuspensionReason =
@@ -26,7 +26,7 @@ export interface Expiry {
   ttlMs: number;
 }
 
-/** Effect that a decision asks for. Effects are carried out in order; one that fails ends the reconcile. */
+/** Effect of a decision. Effects are carried out in order; one that fails ends the reconcile. */
 export type Action =
   | { do: 'AdoptTurn'; turn: CachedTurn }
   /** Creates the Turn of `spec.input`, if it does not exist yet. */
@@ -69,7 +69,7 @@ export type Action =
   | { do: 'StartTurn'; turn: CachedTurn }
   /** Names the turn by uid, because its object may be deleted. */
   | { do: 'CancelTurn'; turn: string; why?: 'LifetimeExceeded' }
-  /** Stores what is large, writes the terminal status, acknowledges. */
+  /** Stores large parts, writes the terminal status, acknowledges. */
   | { do: 'Commit'; turn: CachedTurn; delivery: Delivery; lost?: Problem }
   /** Stores the state, writes the request of the turn, acknowledges. */
   | { do: 'CommitRequest'; turn: CachedTurn; asking: Asking }
@@ -84,7 +84,7 @@ export type Action =
   /** Asks the runner to refuse turns, and for its last activity and, with `snapshot`, its state. */
   | { do: 'SuspendRunner'; snapshot: boolean }
   | { do: 'ResumeRunner' }
-  /** Stores the state from the runner and reads live whether anything has changed meanwhile. */
+  /** Stores the state from the runner and reads live whether anything has changed since. */
   | { do: 'VerifySuspension'; reason: SuspensionReason }
   /** Undoes a suspension whose state could not be read or stored; it is tried again later. */
   | { do: 'AbortSuspension'; message: string }

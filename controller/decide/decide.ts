@@ -42,18 +42,18 @@ export interface Decision {
   canStart: boolean;
   /** Demand of the next turn on its concurrency group. */
   group: ReturnType<typeof groupPart>;
-  /** Milliseconds since the epoch; Infinity: nothing to wait for. */
+  /** Milliseconds since the epoch; Infinity where no time brings a change. */
   wakeAt: number;
   /** Name of the policy that answered 'Stop'. */
   stoppedBy?: string;
 }
 
-/** A policy and the sessions that it applies to. */
+/** A policy and its sessions. */
 interface Entry {
   policy: Policy;
-  /** Absent: sessions with a runner and runnerless ones. */
+  /** Kind of session. Default: sessions with a runner and runnerless ones. */
   only?: 'WithRunner' | 'Runnerless';
-  /** Absent: the policy is skipped under a deletionTimestamp of the session, where nothing new is started. */
+  /** Default: the policy is skipped under a deletionTimestamp of the session, where nothing new is started. */
   deletion?: 'Applies' | 'Only';
 }
 
@@ -63,28 +63,28 @@ const policies: readonly Entry[] = [
   { policy: adopt }, // a turn belongs to the session before anything is decided about it
   { policy: replaced }, // turns of a former session end before they are taken for waiting ones
   { policy: firstTurn }, // spec.input becomes a turn before anything of the session is written
-  { policy: otherPods, deletion: 'Applies' }, // pods of earlier incarnations are deleted whatever becomes of the present one
-  { policy: collect, only: 'WithRunner', deletion: 'Applies' }, // a delivered result is committed even if its pod is lost by now
+  { policy: otherPods, deletion: 'Applies' }, // pods of earlier incarnations are deleted, also beside a present one that ends
+  { policy: collect, only: 'WithRunner', deletion: 'Applies' }, // a delivered result is committed even if its pod is lost
   { policy: question, only: 'WithRunner' }, // a delivered request for an approval is committed too
   { policy: adoptApprovals }, // an approval is garbage-collected with its turn only if the turn owns it
   { policy: claim, only: 'WithRunner' }, // a pod that is not claimed yet is nobody's to lose
   { policy: unbound, only: 'WithRunner' }, // a claimed pod that does not take the session costs it no attempt
-  { policy: deadNode, deletion: 'Applies' }, // a pod on a dead node is given up before its end is waited for
+  { policy: deadNode, deletion: 'Applies' }, // a pod on a dead node is given up; its end would never come
   { policy: gone, deletion: 'Applies' }, // a pod that is gone has lost its turn; nothing below applies to it
   { policy: over, only: 'WithRunner', deletion: 'Applies' }, // an ended container takes no turn; its log may have the rest
   { policy: read, only: 'Runnerless', deletion: 'Applies' }, // an ended program has its result in its log
   { policy: order }, // turns have their index before one of them is started or ended
-  { policy: deletionPending, deletion: 'Applies' }, // a pod whose deletion was asked for is given no turn
+  { policy: deletionPending, deletion: 'Applies' }, // a pod that is to be deleted is given no turn
   { policy: cancelWaiting }, // a cancelled turn ends before a pod is started for it
   { policy: unanswered }, // a turn whose approval did not come in time ends before a pod is started for it too
-  { policy: cancel, only: 'WithRunner' }, // a runner is told of a cancellation before it is given anything new
-  { policy: stop, only: 'Runnerless' }, // a runnerless pod is told nothing, so its deletion ends its turn
+  { policy: cancel, only: 'WithRunner' }, // a runner gets a cancellation before it is given anything new
+  { policy: stop, only: 'Runnerless' }, // a runnerless pod takes no messages, so its deletion ends its turn
   { policy: lifetime, only: 'WithRunner' }, // the end of maxLifetime ends turns, so it comes before their start
-  { policy: overdue, only: 'WithRunner' }, // a turn that did not end when it was told to costs its pod
-  { policy: unwanted, only: 'WithRunner' }, // a pod that nothing is left for goes before it is waited for
+  { policy: overdue, only: 'WithRunner' }, // a turn that does not end when it is stopped costs its pod
+  { policy: unwanted, only: 'WithRunner' }, // a pod with nothing left to do is deleted; nobody waits for it
   { policy: unwantedPod, only: 'Runnerless' }, // a runnerless pod serves one turn
-  { policy: lostContents, only: 'WithRunner' }, // a runner that cannot be given its files is not waited for
-  { policy: unprotected, only: 'WithRunner' }, // a pod that its class does not accept is asked for nothing
+  { policy: lostContents, only: 'WithRunner' }, // a runner that cannot get its files is given up at once
+  { policy: unprotected, only: 'WithRunner' }, // a pod that its class does not accept gets no messages
   { policy: silent, only: 'WithRunner' }, // a runner that does not answer cannot be asked to suspend
   { policy: slowStart }, // a pod that does not start fails what waits for it
   { policy: connect, only: 'WithRunner', deletion: 'Applies' }, // a runner can deliver and be asked only over its link, under deletion too
@@ -96,7 +96,7 @@ const policies: readonly Entry[] = [
   { policy: create }, // the pod comes before its binding
   { policy: bind, only: 'WithRunner' }, // the binding comes before the first turn
   { policy: awaitReport, only: 'WithRunner' }, // a pod is given no turn before its class accepts it
-  { policy: consume, only: 'WithRunner' }, // a decision is written before the runner is told
+  { policy: consume, only: 'WithRunner' }, // a decision is written before the runner gets it
   { policy: dispatch }, // a turn is written Running before it is given to the runner
   { policy: run, only: 'Runnerless' }, // a runnerless pod is let run once its turn is written Running
   { policy: showUsage, only: 'WithRunner' }, // figures are shown only where nothing above writes the turn

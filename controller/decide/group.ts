@@ -39,8 +39,8 @@ function some(names: string[]): string {
 }
 
 /**
- * The session's request to its group after this decision: `Waits` for admission of its next turn, `Begins` it now or as
- * soon as its pod exists, so that it counts from now on, or nothing.
+ * The session's request to its group after this decision. `Waits`: for admission of its next turn. `Begins`: it begins the
+ * turn now or as soon as its pod exists, and counts from now on.
  */
 export function groupPart(draft: Draft): 'Waits' | 'Begins' | undefined {
   const { world, actions } = draft;

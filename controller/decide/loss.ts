@@ -51,7 +51,7 @@ export function afterLoss(draft: Draft, turn: CachedTurn): TurnStatus {
   return lost(draft, turn, causeOf(draft, podUID));
 }
 
-/** Why a pod was given up whose program is known by now never to have run. */
+/** Reason for giving up a pod whose program is known never to have run. */
 export function neverBegan(draft: Draft, podUID: string | undefined): Problem | undefined {
   const { deletionPending } = draft.world.memory.incarnation;
   const pod = podLastSeen(draft, podUID);

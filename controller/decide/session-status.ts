@@ -115,7 +115,7 @@ function phaseOf(draft: Draft, next: SessionStatus): SessionPhase {
   if (isFinished(draft) && !draft.turns.running) return 'Finished';
   if (next.podName) {
     if (draft.suspending || (suspensionReason(draft) && pod?.metadata.deletionTimestamp)) return 'Suspending';
-    // Suspending lasts until the pod is known to be gone, whatever has happened meanwhile.
+    // Suspending lasts until the pod is known to be gone, even if a turn or a request comes before.
     if (session.status?.phase === 'Suspending' && (!pod || pod.metadata.deletionTimestamp)) return 'Suspending';
     if (isParked(draft)) return 'AwaitingApproval';
     if (next.currentTurn) return 'Running';

@@ -50,7 +50,7 @@ export function suspensionReason(draft: Draft): SuspensionReason | undefined {
   return isIdle(draft) ? 'Idle' : undefined;
 }
 
-/** Reports whether a restart was asked for since the pod was made. A pod that could have no successor is kept. */
+/** Reports whether a restart was requested since the pod was made. A pod that could have no successor is kept. */
 function isToRestart({ world: { session }, settings }: Draft): boolean {
   const { restartRequest } = session.spec;
   return restartRequest !== undefined && restartRequest !== session.status?.restartRequest && !isProblem(settings);
@@ -105,7 +105,7 @@ function isJustActive(draft: Draft): boolean {
   return true;
 }
 
-/** Reports whether an approval is all that the session waits for. */
+/** Reports whether the session waits for nothing but an approval. */
 function waitsForPeople(draft: Draft): boolean {
   const { link } = draft.world;
   return isParked(draft) && link?.phase === 'Bound' && !link.delivery && !link.asking;

@@ -5,7 +5,7 @@ import { keepsState } from '../settings/persistence.ts';
 import { timeoutMs } from '../settings/timeouts.ts';
 
 /**
- * Step of a suspension. It is kept nowhere: each reconcile derives it from the session's status, the link to the pod's
+ * Step of a suspension. It is kept nowhere. Each reconcile derives it from the session's status, the link to the pod's
  * runner and the memory of the incarnation, so that a new leader goes on where these say.
  */
 export type SuspensionStep =
@@ -41,7 +41,7 @@ export const STEPS: Record<Name, string> = {
   BackedOff: 'The next attempt waits for the back-off, or for an edit of the session.',
 };
 
-/** Every way from one step to another, and what brings it about. */
+/** Every way from one step to another, and its cause. */
 export const TRANSITIONS: readonly { from: Name; to: Name; by: string }[] = [
   { from: 'NotWanted', to: 'Waiting', by: 'a suspension is asked for before the result is in the status' },
   { from: 'NotWanted', to: 'Requested', by: 'a suspension is asked for' },
@@ -63,7 +63,7 @@ export const TRANSITIONS: readonly { from: Name; to: Name; by: string }[] = [
   { from: 'RunnerAsked', to: 'Requested', by: 'another leader takes over' },
 ];
 
-/** Facts that a step is derived from. */
+/** Facts from which a step is derived. */
 export interface SuspensionFacts {
   world: Pick<World, 'session' | 'class' | 'link' | 'memory' | 'now'>;
   podUID: string;

@@ -24,7 +24,7 @@ export interface Recheck {
   approvals: readonly CachedApproval[];
 }
 
-/** The part of a suspension's world that the veto depends on. */
+/** The part of a suspension's world that decides on the veto. */
 export type Suspending = Pick<World, 'session' | 'class'> & {
   link?: Pick<NonNullable<World['link']>, 'lastActivity' | 'commandActivity'> | undefined;
 };
@@ -48,7 +48,7 @@ export function askingTurn<T extends LiveTurn>(
   return waitingTurns(session, turns).find(({ status }) => status?.phase === 'AwaitingApproval');
 }
 
-/** Reason against giving up the pod that has come up since the suspension was decided upon; undefined where there is none. */
+/** Reason against giving up the pod that has come up since the decision to suspend; undefined where there is none. */
 export function suspensionVeto(
   world: Suspending,
   reason: SuspensionReason,
@@ -68,9 +68,9 @@ export function suspensionVeto(
   if (waits && !isHeldUp && !live.spec.suspend) return `turn ${waits.metadata.name}`;
   if (isDue(reason)) return undefined;
   if (live.metadata.generation !== session.metadata.generation) return 'the session was changed';
-  // An idle session must have rested for all of timeouts.idle. A preempted one is only spared what is new.
+  // An idle session must have rested for all of timeouts.idle. Only news protect a preempted one.
   const since = reason === 'Idle' ? now - timeoutMs('idle', session.spec, world.class) : askedAt;
-  // The end of a counted turn is part of what was decided upon.
+  // The end of a counted turn is part of the decision.
   const counted = live.status?.lastTurn?.index ?? 0;
   const ended = turns.filter((turn) => isOwn(session, turn) && (turn.status?.index ?? 0) > counted);
   const active = Math.max(

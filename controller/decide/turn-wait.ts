@@ -21,7 +21,7 @@ import { roomWait } from './room.ts';
 /** Milliseconds after which a turn says that it waits for what is under way; what comes sooner costs no write for it. */
 const SHOW_WAIT_MS = 3_000;
 
-/** Reasons of the session's condition Ready that tell of no problem: what the turn waits for is under way. */
+/** Reasons of the session's condition Ready that are no problem: they will pass by themselves. */
 const PASSING: ReadonlySet<Reason> = new Set([
   'Starting',
   'Ready',
@@ -113,7 +113,7 @@ function showStart(draft: Draft, turn: CachedTurn, status: SessionStatus): void 
   show(unstarted(turn, wait.reason, now, wait.message));
 }
 
-/** Returns what a queued turn waits for; undefined while this leader may not say so. */
+/** Returns why a queued turn waits; undefined while this leader may not say so. */
 function waitOf(draft: Draft, turn: CachedTurn, status: SessionStatus): Wait | undefined {
   const { session, leaderIsReady, now } = draft.world;
   if (session.spec.suspend) return { reason: 'Held', message: reasons.Held };
@@ -124,10 +124,10 @@ function waitOf(draft: Draft, turn: CachedTurn, status: SessionStatus): Wait | u
   const retrying: Wait = { reason: 'Retrying', message: reasons.Retrying, passes: true };
   if (now < nextAttemptAt(turn)) return retrying;
   const wait = ofSession(status);
-  // A new leader does not know what is taken, and will.
+  // A new leader does not know yet which slots are taken.
   if (wait.reason === 'CapacityUnknown' && shownAs(turn)?.reason === 'AtCapacity') return undefined;
   if (!wait.passes || wait.reason === 'Starting') return wait;
-  // The members of a group count on what leaders that are ready tell of it.
+  // The members of a group rely on the word of leaders that are ready.
   if (limited) return undefined;
   return turn.status.attempt ? retrying : { reason: 'Queued', message: reasons.Queued, passes: true };
 }

@@ -36,8 +36,9 @@ export interface WriteWait {
 
 /**
  * Milliseconds for which the status of a session may wait to be written, 0 for none. Three changes may wait, because a later
- * write includes them or another object shows them already: the counts of turns that end in a burst, the version of a runner that is
- * about to be ready, and that the session is Ready when it gets a turn at once. Every other change is written at once.
+ * write includes them or another object shows them already. These are the counts of turns that end in a burst, and the version of
+ * a runner that is about to be ready. The third is that the session is Ready when it gets a turn at once. Every other change is
+ * written at once.
  */
 export function writeWaitMs(wait: WriteWait): number {
   const { before, next } = wait;

@@ -7,7 +7,7 @@ import type { WantedBuild } from '../settings/builder.ts';
 import { withCondition } from '../status/conditions.ts';
 import { withEnvironmentReason } from '../status/reason.ts';
 
-/** Facts of a build's ended turn that the environment depends on. */
+/** Facts of a build's ended turn for the environment. */
 export interface BuildResult {
   phase: 'Succeeded' | 'Failed' | 'Cancelled' | 'TimedOut';
   /** Description of the environment, from the builder. */
@@ -46,7 +46,7 @@ export interface EnvironmentDecision {
   wakeAt?: number;
 }
 
-/** Time after the deletion of a build within which the watch usually tells of it, milliseconds. Until then it is only deleted again. */
+/** Time after the deletion of a build within which the watch usually shows it, milliseconds. Until then it is only deleted again. */
 const DELETED_MS = 1_000;
 
 /** Codes of a failed build after which another one may succeed without anybody's doing. */
@@ -142,7 +142,7 @@ function ready(world: EnvironmentWorld, build: CachedSession, { described }: Bui
 }
 
 /**
- * The turn that told what was built is gone, but sessions have the archive: deleting the build would delete it, and a turn
+ * The turn with the report of the build is gone, but sessions have the archive: deleting the build would delete it, and a turn
  * of theirs would fail if the Environment failed.
  */
 function stillTaken(world: EnvironmentWorld, archive: EnvironmentArchive): EnvironmentDecision {
@@ -150,7 +150,7 @@ function stillTaken(world: EnvironmentWorld, archive: EnvironmentArchive): Envir
   return { status: { ...shown(world, 'Ready', 'Ready', message), archive } };
 }
 
-/** Reports whether the build failed before the Environment was created, so that another one is asked for. */
+/** Reports whether the build failed before the Environment was created, which therefore gets another one. */
 function isFormer({ environment }: EnvironmentWorld, { metadata }: CachedSession): boolean {
   const createdAt = Date.parse(environment.metadata.creationTimestamp);
   return environment.status?.hash === undefined && Date.parse(metadata.creationTimestamp) < createdAt;
@@ -196,7 +196,7 @@ export function refusedBuild({ metadata, status }: StoredEnvironment, message: s
 
 /**
  * Facts of the last build, which are kept while it is not known what to build, for example because the class is away for
- * a moment. The spec cannot change, so the hash tells afterwards whether they still hold.
+ * a moment. The spec cannot change, so the hash shows afterwards whether they still hold.
  */
 function lastBuilt(before: EnvironmentStatus): Partial<EnvironmentStatus> {
   const { hash, build, archive, pythonVersion, uvVersion, packages, bytes } = before;
@@ -229,7 +229,7 @@ function shown(
     conditions: withCondition(conditions, 'Ready', isReady, now, metadata.generation),
     ...defined({ observedGeneration: metadata.generation }),
     ...built,
-    // Kept, because another build installs exactly these packages.
+    // The packages are kept, because another build installs exactly these.
     ...(isSame && packages ? { packages } : {}),
     ...(isSame && attempts !== undefined ? { attempts } : {}),
   });

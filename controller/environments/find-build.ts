@@ -56,7 +56,7 @@ export async function findBuild(
   }
 }
 
-/** Reports whether the session builds what is wanted: its name alone says nothing, as anybody may take it. */
+/** Reports whether the session builds this environment: its name alone says nothing, as anybody may take it. */
 export function isBuild({ spec }: CachedSession, { spec: wanted }: WantedBuild): boolean {
   return (
     spec.build === wanted.build &&
@@ -67,7 +67,7 @@ export function isBuild({ spec }: CachedSession, { spec: wanted }: WantedBuild):
   );
 }
 
-/** Reports whether a spec has more than a build is created with: a hold, a time limit or a group can keep it from its end. */
+/** Reports whether a spec has more fields than Berth gives a build: a hold, a time limit or a group can keep it from its end. */
 function hasMore({ spec }: CachedSession): boolean {
   const { class: _, image: __, turns: ___, build: ____, input: _____, suspend, ...more } = spec;
   return suspend === true || Object.values(more).some((value) => value !== undefined);

@@ -17,7 +17,7 @@ export function takenArchives(sessions: readonly CachedSession[]): ReadonlyMap<s
 
 const lasting = (sessions: readonly CachedSession[]) => sessions.filter(({ status }) => status?.phase !== 'Finished');
 
-/** Sessions that have built an environment which no session has, or waits for. */
+/** Sessions that have built an environment of no session, not even of one that waits. */
 export function unusedBuilds(
   sessions: readonly CachedSession[],
   environments: readonly StoredEnvironment[],

@@ -18,11 +18,11 @@ export interface GarbageTools {
   /** Milliseconds after which the pods of an unresponsive node are given up. */
   nodeGraceMs: number;
   /**
-   * Ends removals. It aborts later than the signal of a sweep when the controller is told to stop: a removal under way is waited
-   * for, because one that was cut off could take effect after another controller has begun to lead.
+   * Ends removals. It aborts later than the signal of a sweep when the controller has to stop. A removal under way is
+   * finished, because one that was cut off could take effect after another controller has begun to lead.
    */
   removals: AbortSignal;
-  /** Namespaces to collect in; absent: all. */
+  /** Namespaces to collect in. Default: all. */
   namespaces?: readonly string[];
 }
 

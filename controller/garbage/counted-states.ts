@@ -11,7 +11,7 @@ const SUPERSEDED_MS = 60_000;
 /** Counts within this time share one mark, so that a busy session has few. */
 const MARK_MS = 10_000;
 
-/** A state that the session's status was seen with. */
+/** A state that was seen in the session's status. */
 interface Mark {
   state: StatePosition;
   /** Monotonic milliseconds of the first and the last count that share the mark. */

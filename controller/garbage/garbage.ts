@@ -38,7 +38,7 @@ interface Sweep {
   signature: string;
   /** Monotonic milliseconds. */
   at: number;
-  /** Monotonic milliseconds at which the turns are to be read again, whatever happens until then. */
+  /** Monotonic milliseconds at which the turns are to be read again at the latest. */
   againAt?: number;
   left?: HistorySize;
 }

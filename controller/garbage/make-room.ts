@@ -24,7 +24,7 @@ interface Candidate {
 }
 
 /**
- * Removes the superseded states of the namespace's sessions at once, however short a time ago they were superseded.
+ * Removes the superseded states of the namespace's sessions at once, also those that were superseded just now.
  * Resolves with whether there were any.
  */
 export async function clearStates(tools: GarbageTools, namespace: string, signal: AbortSignal): Promise<boolean> {

@@ -61,7 +61,7 @@ export class Rooms {
     return gave;
   }
 
-  /** Rejects what is asked for: nothing is removed any more. */
+  /** Rejects all requests: nothing is removed any more. */
   end(reason: Error): void {
     this.#ended = reason;
     for (const { settle } of this.#wishes.values()) for (const { reject } of settle) reject(reason);

@@ -4,7 +4,7 @@ import type { StoredEntry } from '../../core/store/store.ts';
 import { isLater, type StateUse, type TurnFacts } from './facts.ts';
 
 /**
- * Minimum age for removal of what is no superseded state; younger entries may belong to a write still in progress.
+ * Minimum age for removal of all but superseded states; younger entries may belong to a write still in progress.
  * Superseded states go sooner: see `counted-states.ts`.
  */
 export const MIN_AGE_MS = 3_600_000;
@@ -12,8 +12,8 @@ export const MIN_AGE_MS = 3_600_000;
 const SKEW_MS = 5 * 60_000;
 
 /**
- * Reports whether a stored entry is no longer needed, however old it is. The turns must be read after the entry was
- * listed, and the status after the turns: an entry of a commit in flight is then either named, or its turn is seen as
+ * Reports whether a stored entry is no longer needed, at any age. The turns must be read after the entry was
+ * listed, and the status after the turns. An entry of a commit in flight is then either named, or its turn is seen as
  * running.
  */
 export function isGarbage(entry: StoredEntry, status: SessionStatus, turns: TurnFacts[]): boolean {

@@ -7,7 +7,7 @@ import { type GarbageTools, MAX_REMOVALS } from './context.ts';
 /**
  * Handles Approvals that came after their turn had ended, when no decision reads them: records one Event for each and
  * makes the turn its owner. Starts after the key `after`, in order of keys, and resolves with the last key handled if
- * there are more: Approvals whose turn does not exist stay, and must not hold up the others.
+ * there are more. Approvals whose turn does not exist stay, and must not hold up the others.
  */
 export async function sweepApprovals(
   tools: GarbageTools,

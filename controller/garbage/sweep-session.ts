@@ -15,7 +15,7 @@ import { isGarbage, MIN_AGE_MS } from './stored.ts';
 
 /** Turns per page; they come with their bodies, so pages are small. */
 const PAGE = 50;
-/** Time until turns that have something stored are looked for again: nothing tells of the deletion of one that has ended. */
+/** Time until turns with stored data are looked for again: no event comes for the deletion of one that has ended. */
 const LOOK_AGAIN_MS = 6 * 3_600_000;
 
 export interface Swept {
@@ -25,7 +25,7 @@ export interface Swept {
   leavesStates?: boolean;
   /** History that is left; undefined for a session that is gone. */
   left?: HistorySize;
-  /** Limits that the history was held to; undefined where it was not read. */
+  /** Limits of the history; undefined where it was not read. */
   limits?: HistoryLimits;
 }
 
@@ -135,7 +135,7 @@ async function removeStored(
 
 /**
  * Ended turns beyond the limits, the oldest first. A turn may go only once the session's status counts it and has its
- * state; the last turn stays, whatever its size.
+ * state; the last turn stays, even if it is too large.
  */
 export function overHistory(turns: TurnFacts[], status: SessionStatus, limits: HistoryLimits): TurnFacts[] {
   // Turns without an index were refused as SessionFinished or QueueFull.

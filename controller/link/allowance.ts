@@ -14,7 +14,7 @@ export interface Work {
  */
 const BURST: Work = { noise: 250_000, frames: 1_500_000 };
 /**
- * Part of it that each pod has for itself: some 13 MB of frames, or what the runner of a ten-hour turn has told, which each new leader
+ * Part of it that each pod has for itself: some 13 MB of frames, or what the runner of a ten-hour turn has sent, which each new leader
  * reads again. All pods together have one burst for the rest, so that many that begin at once do not take the time of all others.
  */
 const OWN: Work = { noise: 10_000, frames: 100_000 };
@@ -24,7 +24,7 @@ const OWN_TURNS = 1.25;
 const SHARE = 0.02;
 /** Part of one CPU for all pods together: half of what the chart requests for the controller. */
 const SHARE_OF_ALL = 0.1;
-/** Longest pause, milliseconds: what is owed beyond it is paid by the next one. */
+/** Longest pause, milliseconds: the next one makes up for the rest. */
 const LONGEST_PAUSE_MS = 2_000;
 
 const KINDS = ['noise', 'frames'] as const;

@@ -34,7 +34,7 @@ const LONGEST_PAUSE_MS = 1_000;
 /**
  * Limits how many attaches to the pods of one node are being opened at once. A new leader attaches to every pod that it
  * finds: without a limit, a kubelet with hundreds of pods is too busy with all of them to complete any in time. Attaches to
- * sessions at rest are opened one at a time, with pauses, when no other waits: whatever else happens comes first. Silent pods have half
+ * sessions at rest are opened one at a time, with pauses, when no other waits: all others come first. Silent pods have half
  * of the places, as each keeps its place until it is given up.
  */
 export class AttachLimit {
@@ -152,7 +152,7 @@ function emptyQueues(): Node['waiting'] {
   return { WaitedFor: new Map(), Unclaimed: new Map(), AtRest: new Map() };
 }
 
-/** Takes an attach out of the queue that it waits in; returns what enters it. */
+/** Takes an attach out of its queue; returns what enters it. */
 function withdraw({ waiting }: Node, attach: PendingAttach): ((leave: Leave) => void) | undefined {
   for (const queue of Object.values(waiting)) {
     const enter = queue.get(attach);

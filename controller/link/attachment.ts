@@ -16,15 +16,15 @@ export interface AttachmentOptions {
   limit: AttachLimit;
   /** Reports when the attach is opened among others to the same node. */
   priority(): Priority;
-  /** Called when a new attach is open; `ready` is asked for next. */
+  /** Handler of a new attach that is open; `ready` is requested next. */
   onOpen(): void;
   /**
-   * Called with each chunk as it comes. The stream is drained unless it is paused, as a stalled reader blocks the container.
+   * Handler of each chunk as it comes. The stream is drained unless it is paused, as a stalled reader blocks the container.
    */
   onBytes(chunk: Buffer): void;
-  /** Called when an answer has become overdue, the attach has ended, or it begins or ends to wait for its place. */
+  /** Handler of an answer that has become overdue, of the end of the attach, and of the beginning and end of the wait for its place. */
   onChange(): void;
-  /** Called when the attach has waited this many milliseconds for its place, or was paused. Nothing could be heard meanwhile. */
+  /** Handler of a pause, or of a wait for its place, of this many milliseconds in which nothing could be heard. */
   onDelay(ms: number): void;
 }
 
@@ -61,7 +61,7 @@ export class Attachment {
   #answered = false;
   #cancelAnswer: () => void = () => {};
   #node = '';
-  /** Time since which the attach has waited for its place, monotonic milliseconds, and the node that it waits for. */
+  /** Time since which the attach has waited for its place, monotonic milliseconds, and its node. */
   #queuedSince: number | undefined;
   #queuedFor = '';
   readonly #pending: PendingAttach = {
@@ -132,7 +132,7 @@ export class Attachment {
     else this.#schedule.changed();
   }
 
-  /** Somebody waits for the pod from now on. */
+  /** Notes that somebody waits for the pod from now on. */
   hurry(): void {
     this.#schedule.hurry();
     this.reconsider();
@@ -187,7 +187,7 @@ export class Attachment {
     this.#stream?.close();
   }
 
-  /** Writes texts in order; a text that cannot be written is lost, and asked for again after the next attach. */
+  /** Writes texts in order; a text that cannot be written is lost, and requested again after the next attach. */
   write(texts: Iterable<string>): void {
     if (this.#waiting) {
       this.#waiting.push(...texts);
@@ -268,7 +268,7 @@ export class Attachment {
     if (this.#failing.ms >= NOTABLE_MS) this.#options.onChange();
   }
 
-  /** Waits until an attach to the node may be opened. All clocks stand still meanwhile: the wait is not the pod's fault. */
+  /** Waits until an attach to the node may be opened. All clocks stand still until then: the wait is not the pod's fault. */
   async #enter(signal: AbortSignal): Promise<Leave | undefined> {
     const { clock, limit, onChange, onDelay } = this.#options;
     const node = this.#node;

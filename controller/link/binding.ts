@@ -12,7 +12,7 @@ export interface BindingOptions {
   session: string;
   incarnation: number;
   podUID: string;
-  /** Called with the sender and the key of all frames from now on. */
+  /** Handler of the sender and the key of all frames from now on. */
   onKeys(channel: Address & { key: Buffer }): void;
 }
 
@@ -35,7 +35,7 @@ export class Binding {
     this.#incarnation = options.incarnation;
   }
 
-  /** UID of the session that the pod belongs to; empty for a pod that no session has claimed. */
+  /** UID of the pod's session; empty for a pod that no session has claimed. */
   get session(): string {
     return this.#session;
   }

@@ -57,9 +57,9 @@ export interface LogRequest {
   incarnation: number;
   /** Returns the keys to try for a boot nonce. */
   keysOf(boot: string): Buffer[];
-  /** Waits between two pieces of work, so that others get on. */
+  /** Waits between two pieces of work, so that others have their turn. */
   pause(): Promise<void>;
-  /** Called when the log holds more text that looks like frames than is tried: its beginning is not read. */
+  /** Handler of a log with more text that looks like frames than is tried: its beginning is not read. */
   onCut(): void;
 }
 

@@ -8,7 +8,7 @@ import * as after from './view.ts';
 type HandshakeOptions = Pick<LinkOptions, 'epoch' | 'onLaterEpoch'> &
   Omit<LinkParts, 'lines'> & { requests: Requests; receiver: Receiver };
 
-/** Begins each attach: recognizes the runner by its `ready`, and tells it again what may have been lost. */
+/** Begins each attach: recognizes the runner by its `ready`, and repeats what may have been lost. */
 export class Handshake {
   readonly #options: HandshakeOptions;
   /** True once this attach has had its `ready`; the empty lines that begin an attach can produce more than one. */
@@ -35,7 +35,7 @@ export class Handshake {
   ready(ready: Ready): void {
     const { shown, binding, attachment, heartbeat, requests, receiver } = this.#options;
     if (ready.session === undefined) heartbeat.heard();
-    // A second `ready` is no answer to what was asked after the first.
+    // A second `ready` is no answer to a request after the first.
     else if (!this.#greeted) attachment.heard();
     const isLater = ready.epoch > this.#options.epoch();
     if (isLater && binding.isProven(ready)) {

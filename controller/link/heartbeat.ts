@@ -11,9 +11,9 @@ export interface HeartbeatOptions {
   sendPing(): number;
   /** Time at which the attach may be closed, monotonic milliseconds; Infinity while something is expected of the runner. */
   restAt(): number;
-  /** Called with each sign of life, before the silence that it ends is reported as over. */
+  /** Handler of each sign of life, called before the silence that it ends is reported as over. */
   onHeard(): void;
-  /** Called when the silence may have changed. */
+  /** Handler of a silence that may have changed. */
   onSilence(silence: Silence): void;
 }
 
@@ -69,7 +69,7 @@ export class Heartbeat {
     this.updateSilence();
   }
 
-  /** Records a sign of life: whatever answer was owed has come. */
+  /** Records a sign of life: every answer that was owed has come. */
   heard(): void {
     const { clock, attachment, answers, onHeard } = this.#options;
     onHeard();

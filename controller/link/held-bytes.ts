@@ -4,7 +4,7 @@ import type { PodCounters } from './pod-counters.ts';
 const MiB = 1024 * 1024;
 
 /**
- * Memory for what pods have sent and what is not stored yet, over all links: room for several states of the largest size beside each
+ * Memory for messages of pods that are not stored yet, over all links: room for several states of the largest size beside each
  * other, within the memory that the chart gives the controller.
  */
 const MAX_BYTES = 256 * MiB;
@@ -18,18 +18,18 @@ const SMALL_BYTES = 2 * MiB;
 /** Maximum bytes of small messages above the limit. */
 const MAX_SMALL_BYTES = 64 * MiB;
 /**
- * Time after which a pod whose messages make no result gives up its place to one that waits; the shorter one where it holds more than
- * an equal part, and the other wants less.
+ * Time after which a pod whose messages make no result gives up its place to one that waits. The shorter one is for a pod that
+ * holds more than an equal part, where the other wants less.
  */
 const HOLD_MS = 30_000;
 const LARGE_HOLD_MS = 3_000;
 
 export interface HolderOptions {
-  /** Reports whether what is held waits for the controller: it is a whole result, a request or a snapshot that was asked for. */
+  /** Reports whether the held messages wait for the controller: they are a whole result, a request or a requested snapshot. */
   isComplete(): boolean;
-  /** Called when there is room, after a wait of this many milliseconds. */
+  /** Handler of room that has come after a wait of this many milliseconds. */
   onRoom(waitedMs: number): void;
-  /** Called when the place is to be given up: what is held is to be dropped, and asked for again when there is room. */
+  /** Handler of a place that is to be given up: the held messages are to be dropped, and requested again when there is room. */
   onLost(): void;
 }
 
@@ -180,7 +180,7 @@ export class Holder {
     return this.#coming + this.#kept;
   }
 
-  /** Bytes that are waited for; 0 while none are. */
+  /** Bytes of the wait; 0 while there is none. */
   get wants(): number {
     return this.#waiting?.bytes ?? 0;
   }
@@ -189,7 +189,7 @@ export class Holder {
     return this.#waiting !== undefined;
   }
 
-  /** Milliseconds for which room has been waited for; undefined while none is. */
+  /** Milliseconds of the wait for room; undefined while there is none. */
   get waitedMs(): number | undefined {
     return this.#waiting && this.#shared.now() - this.#waiting.since;
   }
@@ -209,7 +209,7 @@ export class Holder {
 
   /**
    * Takes room for a message of so many bytes, instead of that for an earlier one that was not completed. `Wait`: there is none yet, and
-   * `onRoom` tells when there is. `TooLarge`: there never will be.
+   * `onRoom` is called when there is. `TooLarge`: there never will be.
    */
   take(bytes: number): 'Taken' | 'Wait' | 'TooLarge' {
     if (this.#waiting) return 'Wait';
@@ -236,7 +236,7 @@ export class Holder {
     this.#shared.changed(this);
   }
 
-  /** Notes that what was held has served its purpose. */
+  /** Notes that the held messages are not needed any more. */
   acknowledged(): void {
     this.#losses = 0;
   }
@@ -247,7 +247,7 @@ export class Holder {
     this.keep(0);
   }
 
-  /** Called with the room that was waited for. */
+  /** Takes the room that has come. */
   admitted(): void {
     const { bytes, since } = this.#waiting ?? { bytes: 0, since: 0 };
     this.#waiting = undefined;

@@ -28,7 +28,7 @@ export class Inbox {
     return this.#frames.size === 0 ? undefined : Math.min(...this.#frames.keys());
   }
 
-  /** `bytes`: length of the message that the frame came in. */
+  /** `bytes`: length of the frame's message. */
   add(frame: Kept, bytes: number): void {
     this.#frames.set(frame.seq, { frame, bytes });
     if (isEnd(frame)) for (const { seq } of this.#ends.slice(1, -1)) this.#frames.delete(seq);

@@ -5,7 +5,7 @@ import { secrets } from '../../core/kube/resources.ts';
 import type { KubeApi } from '../../core/kube/types.ts';
 import type { Random } from '../../core/runtime.ts';
 
-/** Master keys of the installation; everything sealed names the one it was derived from. */
+/** Master keys of the installation; everything sealed names its master key. */
 export interface MasterKeys {
   /** Master key for all that is sealed from now on. */
   current: { id: string; key: Buffer };
@@ -56,7 +56,7 @@ export async function loadMasterKeys(
     return { ...parse(await api.create(secrets, secret, { signal }), where), created: true };
   } catch (error) {
     if (!isAlreadyExists(error)) throw error;
-    return parse(await api.get(secrets, where, { signal }), where); // created by another controller meanwhile
+    return parse(await api.get(secrets, where, { signal }), where); // another controller has created it since
   }
 }
 

@@ -98,12 +98,12 @@ export class Link {
     return after.silentFrom(view, since, this.#options.silences.of(this.#parts.attachment.node, this));
   }
 
-  /** UID of the session that the pod belongs to; empty for a pod that no session has claimed. */
+  /** UID of the pod's session; empty for a pod that no session has claimed. */
   get session(): string {
     return this.#parts.binding.session;
   }
 
-  /** The incarnation that the pod belongs to. */
+  /** The pod's incarnation. */
   get incarnation(): number {
     return this.#parts.binding.incarnation;
   }
@@ -167,7 +167,7 @@ export class Link {
 
   /**
    * Answers `ready` of an unbound runner; `restore` follows at once where there is a state. Repeated for a bound runner
-   * that lacks its whole state, as its refusal shows; the suspension that it refused meanwhile is asked for again.
+   * that lacks its whole state, as its refusal shows; the suspension that it has refused is sent again.
    */
   bind(bind: Omit<Bind, 'keys'>, contents: Contents = {}): void {
     if (!this.#parts.lines.bind(bind, contents)) return;

@@ -17,7 +17,7 @@ export interface LinksOptions
     'api' | 'clock' | 'random' | 'log' | 'keys' | 'epoch' | 'onLaterEpoch' | 'lingerMs' | 'refused' | 'counters'
   > {
   onChange(owner: LinkOwner): void;
-  /** Called when a pod prints more on its stdout than is read, once for each episode. */
+  /** Handler of a pod that prints more on its stdout than is read, called once for each episode. */
   onThrottled?(owner: LinkOwner, pod: string): void;
   /** Attaches to the pods of one node that may be opened at once. */
   attachesPerNode: number;
@@ -25,7 +25,7 @@ export interface LinksOptions
   isWaitedFor(session: LinkOwner): boolean;
 }
 
-/** The session that a link's pod belongs to; of a pool's pod, whose `uid` is empty, the key of the pool. */
+/** The session of a link's pod; for a pool's pod, whose `uid` is empty, the key of the pool. */
 export interface LinkOwner {
   key: string;
   uid: string;
@@ -36,7 +36,7 @@ export interface LinkOwner {
 export class Links {
   readonly #options: LinksOptions;
   readonly #links = new Map<string, Link>();
-  /** UID of a pod → whom it belongs to. */
+  /** UID of a pod → its owner. */
   readonly #owners = new Map<string, LinkOwner>();
   /** UID of a session → UIDs of its pods that have a link. */
   readonly #podsOf = new Map<string, Set<string>>();
@@ -104,7 +104,7 @@ export class Links {
     return this.#links.get(podUID)?.claiming(session) ?? (() => {});
   }
 
-  /** Gives the link of a claimed pod to its session, as the claim's answer or the watch tells; see `Link.assign`. There may be no link yet. */
+  /** Gives the link of a claimed pod, if there is one yet, to its session, after the claim's answer or the watch's event; see `Link.assign`. */
   assign(podUID: string, session: LinkOwner): void {
     const link = this.#links.get(podUID);
     if (link?.session !== '') return;

@@ -1,8 +1,8 @@
 import { type Clock, delay } from '../../core/runtime.ts';
 
 /**
- * Reads the logs of ended containers one after the other, over all links: what a pod has printed costs the controller a share of its
- * time that does not grow with the number of pods.
+ * Reads the logs of ended containers one after the other, over all links. So the printed text of pods costs the controller a
+ * share of its time that does not grow with the number of pods.
  */
 export class LogReader {
   readonly #clock: Clock;
@@ -12,7 +12,7 @@ export class LogReader {
     this.#clock = clock;
   }
 
-  /** Runs the work once all earlier work has ended. The work calls `pause` often, so that others get on meanwhile. */
+  /** Runs the work once all earlier work has ended. The work calls `pause` often, so that others have their turn. */
   read<R>(work: (pause: () => Promise<void>) => Promise<R>): Promise<R> {
     const done = this.#last.then(() => work(() => delay(this.#clock, 0)));
     this.#last = done.catch(() => {});

@@ -36,7 +36,7 @@ export interface LinkOptions {
   answers: { at: number };
   /** Runners that owe an answer, shared by all links. */
   silences: Silences;
-  /** Called when the runner has obeyed a later leader than this one. */
+  /** Handler of a runner that has obeyed a later leader than this one. */
   onLaterEpoch(epoch: number): void;
   /** Time without a control line after which the attach of an idle runner is closed until the next one, milliseconds. */
   lingerMs: number;
@@ -52,7 +52,7 @@ export interface LinkOptions {
   held: HeldBytes;
   /** Shared by all links: the work that pods may cause. */
   allowances: Allowances;
-  /** Called when the pod prints more than is read, once for each episode. */
+  /** Handler of a pod that prints more than is read, called once for each episode. */
   onThrottled?: (() => void) | undefined;
   /** Counters of what pods were kept from, over all pods. */
   counters?: PodCounters | undefined;

@@ -17,11 +17,11 @@ export interface ReceiverOptions
   requests: Requests;
   throttle: Throttle;
   onReady(ready: Ready): void;
-  /** Called when the runner has refused a line because it obeys a later leader. */
+  /** Handler of a line that the runner has refused because it obeys a later leader. */
   onStaleEpoch(): void;
 }
 
-/** Messages of a log that are handled before others get on. */
+/** Messages of a log that are handled before others have their turn. */
 const MESSAGES_AT_ONCE = 64;
 
 /** Handles a frame of this kind. */
@@ -217,7 +217,7 @@ export class Receiver {
     if (!isRefusal) heartbeat.heard();
     const handle: Handler<K> = Receiver.#HANDLERS[frame.kind];
     handle(this, frame, bytes);
-    // The message has come; what is kept of it is another matter.
+    // The message has come, even if nothing of it is kept.
     this.#holder.keep(this.#inbox.bytes);
   }
 

@@ -17,7 +17,7 @@ export class Requests {
   readonly #cancels = new Map<number, string>();
   /** Last sequence number that the runner had sent when it was asked to suspend: a snapshot up to it is an earlier one. */
   #askedAfter = 0;
-  /** Options of the snapshot asked for with the suspension, if any. */
+  /** Options of the snapshot that is part of the suspension, if any. */
   #wanted: ControlMessages['snapshot'] | undefined;
 
   constructor(options: RequestsOptions) {

@@ -8,13 +8,13 @@ export interface ResendOptions {
   ask(from: number): void;
 }
 
-/** Time before a gap is asked for again: frames already on their way when a resend was asked for show the same gap. */
+/** Time before a resend is requested again: frames already on their way when it was requested show the same gap. */
 const AGAIN_MS = 1_000;
 
 /** Asks for missing frames: once per gap, and again while they do not come. */
 export class Resend {
   readonly #options: ResendOptions;
-  /** Last frame known to be missing when a resend was last asked for, and the time of that (monotonic milliseconds). */
+  /** Last frame known to be missing at the last request for a resend, and the time of that (monotonic milliseconds). */
   #asked = { through: 0, at: 0 };
   #cancel: () => void = () => {};
 

@@ -3,16 +3,16 @@ import type { Clock } from '../../core/runtime.ts';
 /** Times of attempts to attach, from measurements on kind: see `docs/decisions/attach.md`. */
 const FIRST_MS = 120;
 const FAST_MS = 25;
-/** Interval for a pod that nobody waits for: each attempt costs the API server and the kubelet a connection. */
+/** Interval for a pod while nobody waits: each attempt costs the API server and the kubelet a connection. */
 const UNHURRIED_MS = 200;
 const FAST_FOR_MS = 1000;
 const SLOW_MS = 2000;
 const SLOWEST_MS = 15_000;
 
 /**
- * Paces the attempts to attach to one pod: from 120 ms after it was scheduled every 25 ms for a second, since the
- * process answers long before the kubelet reports it; then at least every 2 s, backing off to 15 s, and whenever the
- * pod changes. Pods of pools, which nobody waits for, are tried less often in that second.
+ * Paces the attempts to attach to one pod. From 120 ms after it was scheduled they come every 25 ms for a second, since the
+ * process answers long before the kubelet reports it. Then they come at least every 2 s, backing off to 15 s, and whenever
+ * the pod changes. Pods of pools are tried less often in that second, because nobody waits.
  */
 export class AttachSchedule {
   readonly #clock: Clock;
@@ -43,7 +43,7 @@ export class AttachSchedule {
     this.#wake?.();
   }
 
-  /** Somebody waits for the pod from now on. */
+  /** Notes that somebody waits for the pod from now on. */
   hurry(): void {
     if (this.#fastMs === FAST_MS) return;
     this.#fastMs = FAST_MS;

@@ -20,7 +20,7 @@ export interface NodeAnswers {
 
 /**
  * Runners that owe an answer, by node. A node with more work than CPU, or whose container runtime hangs, keeps all of its runners
- * from answering: what they owe meanwhile says nothing about them.
+ * from answering: what they owe until then says nothing about them.
  */
 export class Silences {
   readonly #clock: Pick<Clock, 'monotonic'>;

@@ -1,7 +1,7 @@
 import type { Allowance, Work } from './allowance.ts';
 import type { LinkOptions } from './options.ts';
 
-/** Time without a pause after which another one is told of. */
+/** Time without a pause after which another one is reported. */
 const EPISODE_MS = 600_000;
 /**
  * Work of looking for the turn of a result that fits no running one, microseconds: a list of turns, which the API server pays for, too.
@@ -10,13 +10,13 @@ const UNMATCHED_WORK = 50_000;
 
 export interface ThrottleOptions
   extends Pick<LinkOptions, 'allowances' | 'clock' | 'log' | 'pod' | 'counters' | 'onThrottled'> {
-  /** UID of the session that the pod belongs to. */
+  /** UID of the pod's session. */
   session(): string;
   /** Reads nothing for so many milliseconds. */
   pause(ms: number): void;
 }
 
-/** Has the attach of a pod paused that has used up its allowance, and tells of it. */
+/** Has the attach of a pod paused that has used up its allowance, and reports that. */
 export class Throttle {
   readonly #options: ThrottleOptions;
   readonly #allowance: Allowance;
@@ -46,7 +46,7 @@ export class Throttle {
     this.spend({ noise: 0, frames: UNMATCHED_WORK });
   }
 
-  /** A session has the pod now, and has not been told of what its pool was told. */
+  /** A session has the pod now; what was reported to its pool was not reported to it. */
   assigned(): void {
     this.#pausedAt = Number.NEGATIVE_INFINITY;
   }
@@ -55,7 +55,7 @@ export class Throttle {
     this.#allowance.close();
   }
 
-  /** Tells of the first pause after a while without any. */
+  /** Reports the first pause after a while without any. */
   #paused(): void {
     const { clock, log, pod, counters, onThrottled, session } = this.#options;
     const now = clock.monotonic();

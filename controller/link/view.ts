@@ -43,7 +43,7 @@ export function unopened(podUID: string, openedAt: number): LinkView {
   };
 }
 
-/** Reports whether the runner owes nothing and is to tell nothing: it has no turn, and this leader knows it. */
+/** Reports whether the runner has nothing to send: it has no turn and owes no answer, and this leader knows it. */
 export function isAtRest({ phase, answered, active, delivery, asking, suspendSent, silentSince }: LinkView): boolean {
   const isBusy = active !== undefined || delivery || asking || suspendSent || silentSince !== undefined;
   return phase === 'Bound' && answered === true && !isBusy;
@@ -88,7 +88,7 @@ export function suspendSent({ refused: _, snapshot: __, ...view }: LinkView): Li
   return { ...view, suspendSent: true, suspended: false };
 }
 
-/** View after `resume`. A turn that was refused meanwhile is no longer believed to be active, so it is sent again. */
+/** View after `resume`. A turn that was refused since is no longer believed to be active, so it is sent again. */
 export function resumeSent({ snapshot: _, active, ...view }: LinkView): LinkView {
   const kept = active !== undefined && view.sent.has(active) ? { active } : {};
   return { ...view, ...kept, suspendSent: false, suspended: false };

@@ -41,7 +41,7 @@ export class NetworkPolicies extends QueueController {
   readonly #options: NetworkPoliciesOptions;
   /** Keys of policies that nothing uses → monotonic time since which that is known. */
   readonly #unusedSince = new Map<string, number>();
-  /** UIDs of policies whose deletion was begun: whatever a cache or a live read shows, they do not count. */
+  /** UIDs of policies whose deletion was begun. They do not count, even where a cache or a live read shows them. */
   readonly #removed = new Set<string>();
   /** UIDs of policies that this leader has written: a deletion that an earlier leader left under way fails. */
   readonly #written = new Set<string>();
@@ -55,7 +55,7 @@ export class NetworkPolicies extends QueueController {
     for (const { metadata } of this.#options.caches.allNetworkPolicies()) {
       this.requeue(metadata.namespace, metadata.name);
     }
-    // No event tells of a policy that was deleted while nobody led.
+    // No event comes for a policy that was deleted while nobody led.
     for (const { metadata } of this.#options.caches.allPods()) {
       const ofClass = metadata.labels?.[LABEL_CLASS];
       if (ofClass !== undefined) this.requeue(metadata.namespace, networkPolicyName(ofClass));

@@ -50,7 +50,7 @@ export function isParked({ turns, world }: Observed): boolean {
   return next?.status.phase === 'AwaitingApproval' && !isDecided(world, next);
 }
 
-/** The turn that waits for a decision, whether there is one by now or not. */
+/** The turn that waits for a decision; there may be one already. */
 export function waitingTurn({ live }: OwnTurns): CachedTurn | undefined {
   return live.find(({ status }) => status.phase === 'AwaitingApproval');
 }

@@ -55,8 +55,8 @@ export function silencePatience(
 export interface LinkView {
   readonly podUID: string;
   /**
-   * True while the attach waits for its place among those to its node, and what is sent is lost or waits too; or while a message of the
-   * runner waits for room, and nothing after it is heard.
+   * True while the attach waits for its place among those to its node: messages are lost or wait, too. Also true while a message
+   * of the runner waits for room, and nothing after it is heard.
    */
   readonly queued?: boolean;
   /** Creation of the link, milliseconds since the epoch. */
@@ -81,7 +81,7 @@ export interface LinkView {
   readonly nodeSilent?: boolean;
   /** Milliseconds for which every attempt to attach has failed. */
   readonly unreachableMs?: number;
-  /** True when other pods have answered meanwhile: the fault is with this pod or its node, not with the controller. */
+  /** True when other pods have answered since: the fault is with this pod or its node, not with the controller. */
   readonly othersAnswer?: boolean;
   /** UIDs of the turns sent over this link whose end is not acknowledged, or reported by the runner as its own. */
   readonly sent: ReadonlySet<string>;

@@ -14,7 +14,7 @@ export function ownContainer(pod: Pod): ContainerStatus | undefined {
 
 /**
  * Reports whether the session's container has ended; it will not run again (restartPolicy Never). A sidecar that still
- * runs is not waited for. Once all containers have ended the phase decides: the kubelet writes it, with the reason for
+ * runs is no reason to wait. Once all containers have ended the phase decides: the kubelet writes it, with the reason for
  * the end, after the container states.
  */
 export function isOver(pod: Pod): boolean {
@@ -24,7 +24,7 @@ export function isOver(pod: Pod): boolean {
 }
 
 /**
- * Reports whether the session's pod takes nothing more: it is gone, terminating or ended, or its deletion was asked for.
+ * Reports whether the session's pod takes nothing more: it is gone, terminating or ended, or is to be deleted.
  * Such a pod needs no acknowledgement.
  */
 export function isLeaving({ pod, memory }: Pick<World, 'pod' | 'memory'>): boolean {
@@ -44,8 +44,8 @@ export function startedContainer(pod: Pod): boolean {
 }
 
 /**
- * Reports whether the container runtime could not start the session's container: a program that is not in its image, or a fault of
- * the node, such as a sandbox that is gone (containerd, internal/cri/server/container_start.go: errorStartReason).
+ * Reports whether the container runtime could not start the session's container. The program may not be in its image, or the
+ * node has a fault, such as a sandbox that is gone (containerd, internal/cri/server/container_start.go: errorStartReason).
  */
 export function couldNotStart(pod: Pod): boolean {
   return ownContainer(pod)?.state?.terminated?.reason === 'StartError';
@@ -104,7 +104,7 @@ function waiting(pod: Pod) {
   return undefined;
 }
 
-/** Reports whether the container can never start, however long it waits. */
+/** Reports whether the container can never start. */
 export function isHopeless(pod: Pod): boolean {
   return HOPELESS.has(waiting(pod)?.reason ?? '');
 }

@@ -22,7 +22,7 @@ export function sessionNameOf({ metadata }: Pick<StoredPod, 'metadata'>): string
 
 /**
  * Reports whether this installation made the pod for a session. The pod's name and labels must agree on the session's
- * uid and incarnation, and the session must own it, whatever `managed-by` says by now. A pod that an orphaning deletion
+ * uid and incarnation, and the session must own it; `managed-by` may have been changed. A pod that an orphaning deletion
  * left without owners must still have Berth's `managed-by`.
  */
 export function isSessionPod({ metadata }: Pick<StoredPod, 'metadata'>): boolean {

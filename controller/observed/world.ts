@@ -20,7 +20,7 @@ export interface BodyFacts {
   /** sha256 of the JSON, hex. */
   digest: string;
   bytes: number;
-  /** Set if there is no body, or null. */
+  /** True if there is no body, or null. */
   none?: true;
   /** Path at which the body is nested too deep; digest and bytes are unknown then. */
   tooDeep?: string;
@@ -66,7 +66,7 @@ export interface CachedApproval {
   responseTooDeep?: string;
 }
 
-/** Settings of the installation that decisions depend on. */
+/** Settings of the installation for decisions. */
 export interface Installation {
   /** Protocol version that the controller speaks. */
   protocol: number;
@@ -79,7 +79,7 @@ export interface Installation {
   imagesArePrograms: boolean;
   /** Milliseconds without an answer after which a pod counts as unresponsive. */
   unresponsiveMs: number;
-  /** Milliseconds after which an unresponsive node is given up, and so is a pod that should have ended by then. */
+  /** Milliseconds after which an unresponsive node is given up, and a pod that should have ended. */
   nodeGraceMs: number;
 }
 
@@ -92,7 +92,7 @@ export interface Waiting {
   message: string;
   /** Position in the queue, from 1. */
   position: number;
-  /** A sample of the sessions that hold the slots waited for. */
+  /** A sample of the sessions that hold the slots. */
   holders?: { name: string; since: string }[];
 }
 
@@ -104,7 +104,7 @@ export interface Problem {
   passes?: true;
 }
 
-/** The deletion of a pod that was asked for. */
+/** The requested deletion of a pod. */
 export interface PendingDeletion {
   podUID: string;
   /** A clause that follows the pod's name. */
@@ -137,7 +137,7 @@ export interface SessionMemory {
   firstTurnTried?: boolean | undefined;
   /** Problem that keeps the turn in `spec.input` from being created. */
   firstTurnProblem?: Problem | undefined;
-  /** Time since which the settings have been invalid, for whatever reason; milliseconds since the epoch. */
+  /** Time since which the settings have been invalid, for any reason; milliseconds since the epoch. */
   cannotStartSince?: number | undefined;
   /** Last live read of the ConfigMaps that the cache does not show, milliseconds since the epoch. */
   filesReadAt?: number | undefined;
@@ -181,7 +181,7 @@ export interface IncarnationMemory {
   bound?: { podUID: string };
   /** The pod that was read live when its start timeout had passed. */
   podRead?: { podUID: string };
-  /** The runnerless pod whose scheduling gate was removed, whatever the cache shows. */
+  /** The runnerless pod whose scheduling gate was removed; the cache may not show it yet. */
   letRun?: { podUID: string };
   /** The runnerless pod whose stdin got the input, or cannot get it. */
   inputGiven?: { podUID: string };
@@ -216,7 +216,7 @@ interface SuspensionMemory {
   verified?: StateRef | 'Unchanged';
 }
 
-/** The facts about a node that decisions on its pods depend on. */
+/** The facts about a node for decisions on its pods. */
 export interface NodeFacts {
   /** The node is unschedulable (`kubectl cordon`). */
   cordoned: boolean;
@@ -243,7 +243,7 @@ export interface World {
   now: number;
   /** Milliseconds of the monotonic clock, at the same moment. */
   monotonic: number;
-  /** Jumps of the clock that `now` is of. */
+  /** Jumps of the clock of `now`. */
   clockJumps: readonly ClockJump[];
   session: CachedSession;
   /** Cached Turns that name the session, unordered: its own, ownerless ones, and those of a former session. */
@@ -253,7 +253,7 @@ export interface World {
   class: StoredSessionClass | undefined;
   /**
    * Digests of the ConfigMaps with files of the session's agent, by name; those that are not there are left out.
-   * Undefined: ConfigMaps have not been read, or may not be.
+   * It is undefined where ConfigMaps have not been read, or may not be.
    */
   agentFiles: ReadonlyMap<string, string> | undefined;
   /** The Environment that the session names; undefined: it names none, or Environments have not been read. */

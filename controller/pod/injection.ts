@@ -14,7 +14,7 @@ const VOLUME = 'runner';
 const LIBRARIES = `${RUNNER_DIRECTORY}/lib`;
 
 /**
- * Starts Node with the loader and libraries copied with it, whatever the image has. The pod's user can run the loader
+ * Starts Node with the loader and libraries copied with it, instead of those of the image. The pod's user can run the loader
  * but not read it, so the kernel gives the process's memory, environment and descriptors to root. Nothing is passed on
  * through the environment.
  */

@@ -30,7 +30,7 @@ import { scratchVolume, secretsVolume } from './volumes.ts';
 const GRACE_SECONDS = 10;
 /** User of the images; the same in every incarnation, so that files left by an agent belong to it. */
 const UID = 65532;
-/** Volumes of the directories that an agent writes to. Without them the directories are in the container's writable layer. */
+/** Volumes of the agent's writable directories. Without them the directories are in the container's writable layer. */
 const SCRATCH = [
   { name: 'berth', mountPath: '/berth' },
   { name: 'tmp', mountPath: '/tmp' },

@@ -2,10 +2,10 @@ import { type ApiError, isForbidden, isInvalid, isOverQuota } from '../../core/k
 import type { Problem } from '../observed/world.ts';
 
 /**
- * Refusals that the API server takes back by itself, soon after it was started or the namespace was made: the service account
- * is not there yet (plugin/pkg/admission/serviceaccount), nobody has counted a new quota (…/resourcequota), limits could not be
- * looked up (…/limitranger), an admission plugin or the authorizer has not read its objects (apiserver/pkg/admission; the words
- * of pkg/endpoints/handlers/responsewriters).
+ * Refusals that the API server takes back by itself, soon after it was started or the namespace was made. The service account
+ * is not there yet (plugin/pkg/admission/serviceaccount), or nobody has counted a new quota (…/resourcequota). Limits could
+ * not be looked up (…/limitranger). An admission plugin or the authorizer has not read its objects (apiserver/pkg/admission;
+ * the words of pkg/endpoints/handlers/responsewriters).
  */
 const PASSING = new RegExp(
   [

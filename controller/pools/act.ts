@@ -30,7 +30,7 @@ export async function createPods(
 ): Promise<void> {
   for (let left = count; left > 0; left--) {
     tools.closing.throwIfAborted();
-    // A session has started meanwhile, which has the pool reconciled again.
+    // A session has started since, which has the pool reconciled again.
     if (memory.starts) return;
     try {
       await tools.networkPolicies.ensure(pool.metadata.namespace, pool.spec.class, signal);
@@ -94,7 +94,7 @@ async function adopt({ api }: PoolTools, namespace: string, name: string, signal
 }
 
 /**
- * Deletes a pod exactly as it was decided upon: a claim that came first, perhaps one of an earlier leader, changes the pod's
+ * Deletes a pod exactly in the version of the decision: a claim that came first, perhaps one of an earlier leader, changes the pod's
  * version, and the deletion is refused. Resolves with whether the API server has accepted the deletion.
  */
 export async function removePod(

@@ -13,8 +13,8 @@ import { poolStatus } from './status.ts';
 
 /**
  * Pods of one pool that start at the same time: one for each CPU of the cluster within these limits, and the least while one of them has
- * a problem. A start keeps a CPU of its node busy for some tenths of a second, most of it for the sandbox: four keep two CPUs busy for
- * no longer than one start takes, so that a session that starts cold beside them waits for one start at most.
+ * a problem. A start keeps a CPU of its node busy for some tenths of a second, most of it for the sandbox. Four keep two CPUs busy for
+ * no longer than one start takes. A session that starts cold beside them then waits for one start at most.
  */
 export const LEAST_STARTING = 4;
 const MOST_STARTING = 32;
@@ -36,11 +36,11 @@ const GIVE_WAY_MS = 5_000;
 export const STARTS_PAUSE_MS = 200;
 export const STARTS_LIMIT_MS = 2_000;
 /**
- * Time for which a pod whose runner owes an answer is still shown as ready, and until it is looked at again: runners are asked now and
- * then, and nothing tells the pool of an answer. No session claims it meanwhile.
+ * Time for which a pod whose runner owes an answer is still shown as ready, and after which it is looked at again. Runners are
+ * asked now and then, and no event brings the pool an answer. No session claims it until then.
  */
 const ANSWER_MS = 1_000;
-/** Time until a pool that found no room looks again, where no event tells of room. */
+/** Time until a pool that found no room looks again, where no event comes with room. */
 const AGAIN_MS = 10_000;
 
 /** A pod that is given up. */
@@ -63,7 +63,7 @@ export interface PoolDecision {
   gaveWay: boolean;
   status: SessionPoolStatus;
   failures: PoolFailures | undefined;
-  /** Time of the next reconcile, milliseconds since the epoch; Infinity: nothing to wait for. */
+  /** Time of the next reconcile, milliseconds since the epoch; Infinity where no time brings a change. */
   wakeAt: number;
 }
 
@@ -174,7 +174,7 @@ export function startsAfter(before: PoolWorld['starts'], now: number): PoolWorld
   return { firstAt: goOn ? before.firstAt : now, lastAt: now };
 }
 
-/** Milliseconds for which sessions that start are waited for before pods are created; 0 or less when there is nothing to wait for. */
+/** Milliseconds of the wait for sessions that start, before pods are created; 0 or less when there are none. */
 function startsLastMs({ starts, monotonic }: PoolWorld): number {
   if (!starts) return 0;
   return Math.min(starts.lastAt + STARTS_PAUSE_MS, starts.firstAt + STARTS_LIMIT_MS) - monotonic;
@@ -264,7 +264,7 @@ function brokenBy(world: PoolWorld, one: PoolPod): Problem | undefined {
   return undefined;
 }
 
-/** Reports whether the pod was made after the pause for the failures; creations are told in whole seconds, rounded down. */
+/** Reports whether the pod was made after the pause for the failures; the time of a creation is in whole seconds, rounded down. */
 function provesStart({ pod }: PoolPod, failures: PoolFailures | undefined): boolean {
   return Date.parse(pod.metadata.creationTimestamp) + 1000 > (failures?.againAt ?? 0);
 }

@@ -10,7 +10,7 @@ export interface PoolPod {
   pod: StoredPod;
   link: LinkView | undefined;
   node: NodeFacts | undefined;
-  /** A session's status names the pod, or is about to: it is about to be claimed. */
+  /** True if a session is about to claim the pod: its status names it, or will. */
   taken: boolean;
   /** The pod is to be given up for a session that waits for a slot. */
   isGivenUp: boolean;
@@ -30,7 +30,7 @@ export interface PoolWorld {
   now: number;
   /** Milliseconds of the monotonic clock, at the same moment. */
   monotonic: number;
-  /** Jumps of the clock that `now` is of. */
+  /** Jumps of the clock of `now`. */
   clockJumps: readonly ClockJump[];
   pool: StoredSessionPool;
   /** Hash of the pods that the pool makes now, or the problem that prevents any. */

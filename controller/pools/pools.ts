@@ -21,7 +21,7 @@ import { type PoolTemplate, poolTemplate } from './template.ts';
 
 export interface PoolsOptions extends PoolTools {
   statuses: StatusWriter;
-  /** Called when a session has claimed the pod of a pool, with the seconds from the decision to the claim. */
+  /** Handler of a claim of a pool's pod, with the seconds from the decision to the claim. */
   onClaimed(seconds: number): void;
 }
 
@@ -30,7 +30,7 @@ const WRITE_MS = 1_000;
 
 /**
  * Keeps the pods of SessionPools: creates and attaches them before they are needed, gives them up to whoever waits, and
- * tells what it does in the pools' statuses. Sessions claim the pods themselves: see `act/claim-pod.ts`.
+ * reports what it does in the pools' statuses. Sessions claim the pods themselves: see `act/claim-pod.ts`.
  */
 export class Pools extends QueueController {
   readonly #options: PoolsOptions;
@@ -87,8 +87,8 @@ export class Pools extends QueueController {
   }
 
   /**
-   * Requeues a pool after a session has claimed one of its pods, or found none: no pod is made before the pause is over, and the
-   * numbers in the status would be written while the session's runner is bound.
+   * Requeues a pool after a session has claimed one of its pods, or found none. It does so after the pause, before which no pod
+   * is made: earlier, the numbers in the status would be written while the session's runner is bound.
    */
   #changedByStart(namespace: string, name: string): void {
     this.queue.addAfter(`${namespace}/${name}`, STARTS_PAUSE_MS);

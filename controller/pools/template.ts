@@ -3,7 +3,7 @@ import type { CachedSession, Installation, Problem } from '../observed/world.ts'
 import { templateHash } from '../pod/pod.ts';
 import { type Effective, effective, isProblem } from '../settings/effective.ts';
 
-/** Settings that the pods of a pool are made from. */
+/** Settings of the pods of a pool. */
 export interface PoolTemplate {
   hash: string;
   settings: Effective;

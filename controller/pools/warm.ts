@@ -7,8 +7,8 @@ import type { PoolTools } from './context.ts';
 import { poolTemplate } from './template.ts';
 
 /**
- * The pods of pools that the session could claim for its next incarnation, the oldest first, and after the ready ones those that
- * start; undefined where its namespace has no pool of its class. After a claim that was lost, or a pod that did not start, the
+ * The pods of pools that the session could claim for its next incarnation: the ready ones, then those that start, the oldest
+ * first. Undefined where its namespace has no pool of its class. After a claim that was lost, or a pod that did not start, the
  * session starts with a pod of its own.
  */
 export function warmStart(

@@ -1,8 +1,8 @@
 import type { KubeApi, KubeObject, Resource, Stored } from '../../core/kube/types.ts';
 
 /**
- * An API whose answers about single objects are learned at once: whoever reads or writes an object need not think of the
- * caches, and the next decision knows at least as much as the last answer. `learn` must not throw. Lists are left out, as most of
+ * An API whose answers about single objects go into the caches at once. So whoever reads or writes an object need not think
+ * of the caches, and the next decision knows at least as much as the last answer. `learn` must not throw. Lists are left out, as most of
  * what the sweeps list is not cached.
  */
 export function learningApi(

@@ -15,7 +15,7 @@ export interface ControllerTools {
   notify: Notify;
   /** Signal that aborts when the leadership ends. */
   signal: AbortSignal;
-  /** Signal that aborts when the leader is told to stop: nothing new is begun, and what is under way is finished. */
+  /** Signal that aborts when the leader has to stop: nothing new is begun, and what is under way is finished. */
   closing: AbortSignal;
 }
 

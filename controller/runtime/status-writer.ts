@@ -7,7 +7,7 @@ export type Version = Pick<Stored['metadata'], 'namespace' | 'name' | 'uid' | 'r
 
 export interface StatusWriterOptions {
   api: KubeApi;
-  /** Called for each turn whose status was written, before its writer goes on. Must not throw. */
+  /** Handler of each turn whose status was written, called before its writer goes on. Must not throw. */
   onTurn(written: StoredTurn): void;
 }
 
@@ -20,7 +20,7 @@ export class StatusWriter {
   }
 
   /**
-   * Writes the status of the object at exactly the version that was decided upon: another writer in between gives 409
+   * Writes the status of the object at exactly the version of the decision: another writer in between gives 409
    * Conflict. The status endpoint takes nothing but the status, so the rest of the object need not be sent.
    */
   write<T extends KubeObject & { status?: object }>(

@@ -83,7 +83,7 @@ function toolSpec({ name, description = '', parameters, command, method, timeout
   };
 }
 
-/** Copies only the fields that are set: the runner tells an absent field from an undefined one. */
+/** Copies only the fields that are set: the runner distinguishes an absent field from an undefined one. */
 function lines(spec: NonNullable<Agent['jsonLines']>): NonNullable<AgentSpec['jsonLines']> {
   return JSON.parse(JSON.stringify(spec));
 }

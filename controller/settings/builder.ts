@@ -119,8 +119,9 @@ export function besides(wanted: WantedBuild, uid: string): WantedBuild {
 }
 
 /**
- * Returns the build that installs exactly the packages of an earlier build, whose session was deleted; undefined if that
- * build named no digests, or others than the requirements: releases before did not compare them. The name differs, because a session's name depends on what it installs.
+ * Returns the build that installs exactly the packages of an earlier build, whose session was deleted. It is undefined if
+ * that build named no digests, or others than the requirements: earlier releases did not compare them. The name differs,
+ * because a session's name depends on what it installs.
  */
 export function rebuild(
   wanted: WantedBuild,

@@ -18,7 +18,7 @@ import { classProblem, limitsOf } from './sandbox.ts';
 import { toMs } from './timeouts.ts';
 import { proxyVariables, workspaceVariables } from './variables.ts';
 
-/** The settings that a session runs with: its own over its class's over the built-in ones. */
+/** The effective settings of a session: its own over its class's over the built-in ones. */
 export interface Effective extends AgentSettings, ImageSettings {
   imagePullPolicy?: 'Always' | 'IfNotPresent' | 'Never';
   imagePullSecrets: { name: string }[];

@@ -37,7 +37,7 @@ export function imageSettings(
       message: `spec.image of the SessionClass: is not set, and with runner ${runner} there is no default; set the image of the agent`,
     };
   }
-  // Pods that are processes of this machine run its own programs, whatever the image.
+  // Pods that are processes of this machine run its own programs and no image.
   if (runner === 'Injected' && imagesArePrograms) return { ...common, runner: 'Embedded', image: runnerImage };
   return { ...common, runner, image };
 }

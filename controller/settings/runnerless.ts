@@ -19,7 +19,7 @@ export function isRunnerlessPod(pod: StoredPod): boolean {
   return pod.metadata.labels?.[LABEL_RUNNER] === 'None';
 }
 
-/** The uid of the turn that the pod was made for. */
+/** UID of the pod's turn. */
 export function turnOf(pod: StoredPod): string | undefined {
   return pod.metadata.labels?.[LABEL_TURN_UID];
 }

@@ -6,7 +6,7 @@ import { withTurnReason } from './reason.ts';
 
 /** Turn statuses for approvals. */
 
-/** Status of a turn that waits for a decision. `fields`: what is durable by now beside the request. */
+/** Status of a turn that waits for a decision. `fields`: what is durable beside the request. */
 export function awaiting(
   turn: CachedTurn,
   approval: TurnApproval,

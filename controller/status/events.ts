@@ -16,7 +16,7 @@ export type Notify = (
   kind?: 'Session' | 'Turn' | 'SessionPool' | 'Environment',
 ) => void;
 
-/** Reasons of False conditions that a user has to act on. */
+/** Reasons of False conditions for which a user has to act. */
 const WARNINGS = new Set([
   'ClassNotFound',
   'ClassInvalid',
@@ -47,7 +47,7 @@ const WARNINGS = new Set([
 /** Milestones that help to follow a session; a turn that merely succeeds is not one. */
 const MILESTONES = new Set(['AtCapacity', 'Preempted', 'Suspended', 'Held', 'SessionChanged']);
 
-/** Reasons of events that every session has in its life, whatever happens to it. */
+/** Reasons of events in the life of every session. */
 export const OF_EVERY_LIFE: ReadonlySet<string> = new Set<Reason>(['PodCreated', 'PodClaimed', 'Finished']);
 
 /** Event for the pod that an incarnation gets; of `pool`, or made for it. */

@@ -8,7 +8,7 @@ import type { Delivery } from '../observed/link-view.ts';
 import type { Problem } from '../observed/world.ts';
 import type { Ending } from './turn-status.ts';
 
-/** The parts of a delivery that are durable by now, and the problems with the others. */
+/** The parts of a delivery that are durable, and the problems with the others. */
 export interface StoredDelivery {
   state?: StateRef;
   output?: unknown;

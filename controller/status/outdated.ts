@@ -7,9 +7,9 @@ import type { Subject } from '../settings/subject.ts';
 import type { ConditionValue } from './conditions.ts';
 
 /**
- * Condition `Outdated`: whether the pod's runner is not understood, the pod was made with other settings of the session, from an
- * older generation of the class, or with files of a ConfigMap that was changed since; undefined for a session that never was
- * outdated.
+ * Condition `Outdated`. It is True if the pod's runner speaks another protocol, or if the pod was made otherwise than now: with
+ * other settings of the session, from an older generation of the class, or with other files of a ConfigMap. Undefined for a
+ * session that never was outdated.
  */
 export function outdated(
   { world, settings }: Pick<Subject, 'world' | 'settings'>,

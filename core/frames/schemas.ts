@@ -231,7 +231,7 @@ const pong = z.object({
       startedAt: time().exactOptional(),
       /** Milliseconds since the turn's start by the monotonic clock, which setting a clock does not change. */
       runningMs: count().exactOptional(),
-      /** Id of the last approval request whose decision the agent was told. */
+      /** Id of the last approval request whose decision the agent has had. */
       told: z.string().max(64).exactOptional(),
       /** Usage of the turn so far. */
       usage: usage.exactOptional(),

@@ -102,8 +102,8 @@ export class Meter {
   }
 
   /**
-   * Does the work while every process of the session stands still, and tells it which ones could not be stopped. Processes that are to
-   * start meanwhile start afterwards. Without a living process the work begins at once.
+   * Does the work while every process of the session stands still, and gives it those that could not be stopped. Processes that
+   * are to start during it start afterwards. Without a living process the work begins at once.
    */
   async whileHeld<T>(work: (unstopped: Unstopped) => Promise<T>): Promise<T> {
     while (this.#held) await this.#held;

@@ -25,7 +25,7 @@ const START_PROBLEMS: ReadonlySet<string> = new Set<Reason>([
   'StateUnavailable',
 ]);
 
-/** Condition `Ready`: the session's pod can be given turns, or the one reason that tells people most about why not. */
+/** Condition `Ready`: the session's pod can be given turns, or the one reason that helps people most. */
 export function ready(draft: Draft, next: SessionStatus): ConditionValue {
   const { session } = draft.world;
   const { phase, podName, startFailures, currentTurn } = next;

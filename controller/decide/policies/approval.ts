@@ -60,7 +60,7 @@ export const cancelWaiting: Policy = (draft) => {
 };
 
 /**
- * Ends a turn whose request is not decided in time. A decision counts however late it is observed, so it is looked for live
+ * Ends a turn whose request is not decided in time. A decision counts even if it is observed late, so it is read live
  * first: a write of the turn would not conflict with it.
  */
 export const unanswered: Policy = (draft) => {

@@ -25,13 +25,13 @@ const ATTACH_MS = 5_000;
  */
 const START_MS = 120_000;
 
-/** Reports whether a runner of the pod has served the session, whatever has become of the pod. */
+/** Reports whether a runner of the pod has served the session; the pod may be gone. */
 function hasServed({ world, turns }: Draft, podUID: string): boolean {
   const ran = [turns.running, ...turns.live, ...turns.uncounted].some((turn) => turn?.status.podUID === podUID);
   return ran || world.memory.incarnation.lastPod?.metadata.uid === podUID;
 }
 
-/** Claims the pod of a pool that the status names. A pod that another session has, or that is gone, is let go of. */
+/** Claims the pod of a pool that the status names. A pod that another session has, or that is gone, is no longer claimed. */
 export const claim: Policy = (draft) => {
   const { session, pod, unclaimed, memory, leaderIsReady } = draft.world;
   const { podName, podUID } = session.status ?? {};

@@ -106,7 +106,7 @@ export const lostContents: Policy = (draft) => {
   return 'Stop';
 };
 
-/** Refusals with which a runner says that it cannot start its session: what people are told, and why the pod goes. */
+/** Refusals of a runner that cannot start its session: the message for people, and why the pod is deleted. */
 const STARTS_NOT: Readonly<Partial<Record<RefusalCode, { reason: Reason; what: string; why: string }>>> = {
   RestoreFailed: {
     reason: 'StartFailed',

@@ -41,7 +41,7 @@ export const collect: Policy = (draft) => {
   return 'Stop';
 };
 
-/** Handles the result of a runner that was told to stop while the turn ran: Kubernetes reports the cause. */
+/** Handles the result of a runner that got SIGTERM while the turn ran: Kubernetes reports the cause. */
 function collectStopped(draft: Draft, turn: CachedTurn, delivery: Delivery): 'Stop' {
   const { pod, now } = draft.world;
   const until = Date.parse(delivery.result.message.finishedAt) + CAUSE_MS;
@@ -63,7 +63,8 @@ function collectStopped(draft: Draft, turn: CachedTurn, delivery: Delivery): 'St
 
 /**
  * Latest start of the turn. Where the runner has not reported it, the pod may still have had to start, and the API server's
- * clock may have been set since the turn was written: the turn did not start before this leader looked at its pod, or gave it.
+ * clock may have been set since the turn was written. The turn then counts from the time at which this leader looked at its
+ * pod, or gave it.
  */
 function startOf(draft: Draft, turn: CachedTurn, { startMs }: TurnLimits): number {
   const { now, monotonic, memory, link } = draft.world;

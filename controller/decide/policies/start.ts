@@ -87,7 +87,7 @@ export const create: Policy = (draft) => {
   }
   const [turn] = draft.settings.runner === 'None' ? draft.turns.live : [];
   if (draft.settings.runner === 'None' && !turn) {
-    // The turn that the pod was for has ended meanwhile.
+    // The pod's turn has ended since.
     draft.released = true;
     return 'Stop';
   }
@@ -122,7 +122,7 @@ export const bind: Policy = (draft) => {
 
 /**
  * Reports whether the unbound runner is not understood and the next pod would get another one: the pod was made before an
- * upgrade. A second pod in a row that is not understood is waited for, as its image may be changed on its way.
+ * upgrade. The second such pod in a row is kept for a while, because its image may be changed on its way.
  */
 function isOfOtherRelease({ world: { session, link, installation }, settings }: Draft, pod: StoredPod): boolean {
   if (link?.protocol === undefined || understand(link.protocol, installation.protocol) || isProblem(settings))

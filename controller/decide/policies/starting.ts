@@ -15,7 +15,7 @@ import { afterLoss, causeOf } from '../loss.ts';
 import { recordStartFailure, withFailedStart } from '../start-failures.ts';
 import { isFinished } from '../suspend-reason.ts';
 
-/** Pods that do not become able to take turns: waited for, retried, given up. */
+/** Pods that cannot take turns yet: waits, retries, giving up. */
 
 /** Maximum consecutive failed starts by the pod's own fault; minimum of those by other causes before it is given up. */
 const MAX_FAILED_STARTS = 3;
@@ -33,7 +33,7 @@ export function wasBound(draft: Draft, podUID: string): boolean {
   return link?.podUID === podUID && (link.bound !== undefined || link.sent.size > 0);
 }
 
-/** Reports the same of a pod that has ended or is gone: its link may be closed by now, and the status no longer shows it ready. */
+/** Reports the same of a pod that has ended or is gone: its link may be closed, and the status no longer shows it ready. */
 export function hadBeenBound(draft: Draft, podUID: string): boolean {
   return wasBound(draft, podUID) || draft.world.memory.incarnation.bound?.podUID === podUID;
 }
@@ -144,8 +144,8 @@ function mayBeGiven({ world: { link }, turns }: Draft, pod: StoredPod): CachedTu
 }
 
 /**
- * The turn whose program may run in a pod that reports no start: the pod is on a node without a scheduling gate, and the
- * kubelet starts a container before it reports it, also one whose image it could not have until then.
+ * The turn whose program may run in a pod that reports no start. The pod is on a node without a scheduling gate, and the
+ * kubelet starts a container before it reports it, also one whose image has just come.
  */
 function mayRunUnseen(draft: Draft, { metadata, spec }: StoredPod): CachedTurn | undefined {
   const { running } = draft.turns;
@@ -158,7 +158,7 @@ export function startMs({ world, turns }: Draft): number {
   return startLimit(turns.running ?? turns.live[0], world);
 }
 
-/** Kubernetes tells a creation in whole seconds, rounded down. */
+/** Kubernetes gives the time of a creation in whole seconds, rounded down. */
 const ROUNDED_MS = 999;
 
 /**
@@ -175,7 +175,7 @@ export function begunAt(draft: Draft, { metadata }: StoredPod): number {
 
 /**
  * Gives up a pod that is not bound within `timeouts.start`, and fails the turns that waited for it with the cause. A
- * problem that no wait can mend is not waited for.
+ * problem that no wait can mend gives it up at once.
  */
 export const slowStart: Policy = (draft) => {
   const { pod, link, now, memory, installation } = draft.world;

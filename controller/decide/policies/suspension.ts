@@ -22,8 +22,8 @@ export const finish: Policy = (draft) => {
 };
 
 /**
- * Suspends the session: the runner refuses turns, reports its last activity and hands over its state; the state is
- * stored; a live check finds nothing new; the status gets the state; then the pod is deleted. Any change in between
+ * Suspends the session. The runner refuses turns, reports its last activity and hands over its state. The state is
+ * stored, a live check finds nothing new, and the status gets the state. Then the pod is deleted. Any change in between
  * undoes it.
  *
  * The pod is not given up before the leader has settled: until then, a request of the former leader can still give the

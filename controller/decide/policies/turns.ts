@@ -115,7 +115,7 @@ export const order: Policy = (draft) => {
       continue;
     }
     const known = turn.status.index;
-    // A deposed leader may have given an index late, unaware of a turn that has it by now.
+    // A deposed leader may have given an index late, unaware of another turn with that index.
     const isFree = known !== undefined && known > (session.status?.lastTurn?.index ?? 0) && !taken.has(known);
     const index = isFree ? known : ++last;
     taken.add(index);

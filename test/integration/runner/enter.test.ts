@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { copyFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { encodeJson, FrameDecoder } from '../../../core/enter/frames.ts';
@@ -8,9 +8,21 @@ import { ContainedRunner, noContainer, stageImage } from '../../support/containe
 import { HELPER } from '../../support/helper-run.ts';
 import { skipIf } from '../../support/requires.ts';
 
-/** What a helper answers to this hello, started by the kubelet: its parent is in no process of the container. */
-async function enter(runner: ContainedRunner, hello: Buffer): Promise<string[]> {
-  const child = spawn('nsenter', ['-t', String(runner.outerPid), '-p', '--', HELPER], {
+/**
+ * What a helper answers to this hello, started as by the kubelet: in the container's PID namespace its parent is no process, and it has the
+ * agent's user, who cannot read its file. `sh` runs before it because setpriv itself can read any file.
+ */
+async function enter(runner: ContainedRunner, helper: string, hello: Buffer): Promise<string[]> {
+  const user = [
+    'setpriv',
+    `--reuid=${runner.user}`,
+    `--regid=${runner.user}`,
+    '--clear-groups',
+    '--inh-caps=-all',
+    '--',
+  ];
+  const program = ['sh', '-c', 'exec "$0"', helper];
+  const child = spawn('nsenter', ['-t', String(runner.outerPid), '-p', '--', ...user, ...program], {
     env: { PATH: process.env.PATH, BERTH_POD_UID: runner.podUID },
     stdio: ['pipe', 'pipe', 'inherit'],
   });
@@ -26,6 +38,7 @@ async function enter(runner: ContainedRunner, hello: Buffer): Promise<string[]> 
 
 describe('the way into a session', skipIf(noContainer), () => {
   let image: string;
+  let helper: string;
   let runner: ContainedRunner;
   const hello = (incarnation = 1) =>
     encodeJson('hello', {
@@ -39,6 +52,9 @@ describe('the way into a session', skipIf(noContainer), () => {
 
   beforeAll(async () => {
     image = await stageImage();
+    helper = join(image, 'bin', 'berth-enter');
+    copyFileSync(HELPER, helper);
+    chmodSync(helper, 0o711);
     runner = await ContainedRunner.bound({ image, agent: { result: 'Text', input: 'Args', args: ['$(INPUT)'] } });
     writeFileSync(join(runner.root, 'work', 'a'), 'content');
   });
@@ -48,18 +64,19 @@ describe('the way into a session', skipIf(noContainer), () => {
   });
 
   test('is open to a process of the kubelet, which finds the runner as PID 1', async () => {
-    const frames = await enter(runner, hello());
+    const frames = await enter(runner, helper, hello());
     assert.deepEqual(
       frames.map((frame) => frame.split(' ')[0]),
       ['ready', 'data', 'end'],
     );
     assert.equal(frames[1], 'data content');
-    assert.match((await enter(runner, hello(2)))[0] ?? '', /^refused .*PodReplaced/);
+    assert.match((await enter(runner, helper, hello(2)))[0] ?? '', /^refused .*PodReplaced/);
   });
 
   test('is closed to the agent, also where it starts the helper itself', async () => {
     const own = join(runner.root, 'work', 'enter');
     copyFileSync(HELPER, own);
+    chmodSync(own, 0o755);
     writeFileSync(join(runner.root, 'work', 'hello'), hello(), { mode: 0o644 });
     const script = `BERTH_POD_UID=${runner.podUID} ${own} < ${runner.root}/work/hello | tr -d '\\000'`;
     for (const started of [script, `setsid sh -c "(${script}) & wait"`]) {

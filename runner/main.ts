@@ -11,7 +11,7 @@ import { systemClock, systemRandom } from '../core/system.ts';
 import { answerFor, answerForCommands } from './agent-socket/answer.ts';
 import { listenForAgent } from './agent-socket/socket.ts';
 import { together } from './drivers/drain.ts';
-import { fileDoor } from './enter/files.ts';
+import { Transfers } from './enter/files.ts';
 import { type Door, listenForHelpers } from './enter/listen.ts';
 import { rootsOf } from './enter/roots.ts';
 import { ContainerMemory } from './limits/container-memory.ts';
@@ -100,12 +100,15 @@ function start(): void {
       const peerPid = process.pid === 1 ? addon?.peerPid : undefined;
       if (process.platform !== 'linux' || !(peerPid || (isLocal && process.pid !== 1))) return;
       const roots = rootsOf(session.bind, directories, environment.BERTH_LOCAL_ROOT);
+      const transfers = new Transfers(roots, clock);
+      session.keptBusyBy(transfers);
+      const files: Door = (visit) => transfers.serve(visit);
       const command: Door = (visit) => session.commands.serve(visit);
       listenForHelpers({
         podUID: environment.BERTH_POD_UID ?? '',
         session,
         peerPid,
-        doors: { command, commands: command, signal: command, files: fileDoor(roots) },
+        doors: { command, commands: command, signal: command, files },
         clock,
       }).catch((error: Error) => {
         text.write(`[berth: nobody can work inside this session: ${error.message}]\n`);

@@ -240,8 +240,8 @@ const pong = z.object({
   /** Milliseconds since the last output or end of a turn, by the monotonic clock. */
   idleMs: count(),
   /**
-   * Milliseconds since the last byte of a command that a client runs, 0 while one runs without a terminal. Absent where none has run, and
-   * from older runners. It speaks against suspending an idle session and against nothing else.
+   * Milliseconds since the last byte of a command that a client runs, or of a file that one reads, 0 while a command runs without a terminal
+   * and during a transfer. Absent where there was none, and from older runners. It speaks against suspending an idle session and against nothing else.
    */
   commandIdleMs: count().exactOptional(),
   suspended: z.boolean(),

@@ -1,13 +1,37 @@
 import type { Root } from '../../core/enter/hello.ts';
-import type { Door } from './listen.ts';
+import type { Clock } from '../../core/runtime.ts';
 import type { Roots } from './roots.ts';
 import type { Visit } from './visit.ts';
 
-/** Serves what is wanted of files: the helper gets an order, and the client has to do with it alone from then on. */
-export function fileDoor(roots: Roots): Door {
-  return (visit) => {
-    order(visit, roots).catch((error: Error) => visit.refuse({ code: 'FileFailed', message: error.message }));
-  };
+/**
+ * Transfers of files. The helper gets an order, and the client has to do with it alone from then on; its connection here lasts as long as
+ * the transfer.
+ */
+export class Transfers {
+  readonly #roots: Roots;
+  readonly #clock: Clock;
+  #open = 0;
+  #lastAt: number | undefined;
+
+  constructor(roots: Roots, clock: Clock) {
+    this.#roots = roots;
+    this.#clock = clock;
+  }
+
+  serve(visit: Visit): void {
+    this.#open += 1;
+    visit.gone.addEventListener('abort', () => {
+      this.#open -= 1;
+      this.#lastAt = this.#clock.monotonic();
+    });
+    order(visit, this.#roots).catch((error: Error) => visit.refuse({ code: 'FileFailed', message: error.message }));
+  }
+
+  /** Milliseconds since the last transfer, 0 during one; undefined where there has been none. */
+  get idleMs(): number | undefined {
+    if (this.#open > 0) return 0;
+    return this.#lastAt === undefined ? undefined : Math.round(this.#clock.monotonic() - this.#lastAt);
+  }
 }
 
 async function order(visit: Visit, roots: Roots): Promise<void> {

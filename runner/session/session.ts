@@ -73,6 +73,7 @@ export class BoundSession {
   #suspended = false;
   #stopping = false;
   #lastActivity: number;
+  readonly #activities: { readonly idleMs: number | undefined }[] = [];
   /** Chain of packing, unpacking and running, which never overlap. */
   #work: Promise<void> = Promise.resolve();
 
@@ -263,6 +264,11 @@ export class BoundSession {
     return this.#surroundings.commands;
   }
 
+  /** Adds what keeps the session from being idle, as its commands do, and from nothing else. */
+  keptBusyBy(activity: { readonly idleMs: number | undefined }): void {
+    this.#activities.push(activity);
+  }
+
   /** The running turn, which answers requests of the session's processes. */
   get running(): TurnRun | undefined {
     const run = this.#current;
@@ -282,7 +288,7 @@ export class BoundSession {
     const run = current && !current.parked && !this.#isAcknowledged(current) ? current : unread;
     const { clock } = this.#surroundings;
     const idleMs = Math.round(clock.monotonic() - Math.max(this.#lastActivity, run?.lastActivity ?? 0));
-    const commandIdleMs = this.#surroundings.commands.idleMs;
+    const idle = [this.commands, ...this.#activities].flatMap((each) => each.idleMs ?? []);
     return {
       n,
       incarnation: this.bind.incarnation,
@@ -300,7 +306,7 @@ export class BoundSession {
         },
       }),
       idleMs,
-      ...(commandIdleMs !== undefined && { commandIdleMs }),
+      ...(idle.length > 0 && { commandIdleMs: Math.min(...idle) }),
       suspended: this.#suspended,
     };
   }

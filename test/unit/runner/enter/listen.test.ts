@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { connect, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import { encodeFrame, encodeJson, FrameDecoder, HEARTBEAT_MS, SILENCE_MS } from '../../../../core/enter/frames.ts';
 import type { Hello } from '../../../../core/enter/hello.ts';
 import type { Bind } from '../../../../core/frames/messages.ts';
-import { fileDoor } from '../../../../runner/enter/files.ts';
+import { Transfers } from '../../../../runner/enter/files.ts';
 import { type Entrance, listenForHelpers } from '../../../../runner/enter/listen.ts';
 import type { Visit } from '../../../../runner/enter/visit.ts';
 import type { Access } from '../../../../runner/session/session.ts';
@@ -25,13 +25,14 @@ class Runner {
   readonly podUID = randomUUID();
   readonly clock = new VirtualClock();
   readonly visits: Visit[] = [];
+  readonly transfers = new Transfers(async (root) => (root === 'agent' ? undefined : join(folder, 'work')), this.clock);
   readonly session = { access: 'Open' as Access, bind: bind() };
   readonly sockets: Socket[] = [];
 
   async listen(options: Partial<Entrance> = {}): Promise<this> {
     const door = (visit: Visit) => void this.visits.push(visit);
-    const files = fileDoor(async (root) => (root === 'agent' ? undefined : join(folder, root === 'work' ? '' : root)));
-    const { podUID, session, clock } = this;
+    const { podUID, session, clock, transfers } = this;
+    const files = (visit: Visit) => transfers.serve(visit);
     const doors = { command: door, commands: door, signal: door, files };
     const server = await listenForHelpers({ podUID, session, clock, doors, ...options });
     opened.push({ server, sockets: this.sockets });
@@ -206,8 +207,26 @@ describe('the listener for helpers', () => {
     await expect.poll(() => runner.visits.length).toBe(65);
   });
 
+  test('a transfer keeps the session from being idle until its end', async () => {
+    const runner = await new Runner().listen();
+    expect(runner.transfers.idleMs).toBeUndefined();
+    const client = await runner.ask({ ...HELLO, ...READ });
+    await expect.poll(() => client.frames.map(({ kind }) => kind)).toEqual(['order']);
+    await runner.clock.advance(5000);
+    expect(runner.transfers.idleMs).toBe(0);
+    client.socket.destroy();
+    await expect.poll(() => runner.transfers.idleMs).toBe(0);
+    await expect
+      .poll(async () => {
+        await runner.clock.advance(1000);
+        return runner.transfers.idleMs;
+      })
+      .toBeGreaterThanOrEqual(1000);
+  });
+
   test('the helper reads a file at the order of the runner', skipIf(noHelper), async () => {
-    writeFileSync(join(folder, 'a'), 'content');
+    mkdirSync(join(folder, 'work'));
+    writeFileSync(join(folder, 'work', 'a'), 'content');
     const runner = await new Runner().listen();
     await using helper = new HelperRun(runner.podUID);
     helper.hello({ ...HELLO, ...READ, offset: 3 });

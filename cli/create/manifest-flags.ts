@@ -25,6 +25,7 @@ const OF_SESSION: [keyof SessionFlags, flag: string, field: string][] = [
   ['python', '--python', 'spec.environment'],
   ['image', '--image', 'spec.image'],
   ['parent', '--parent', 'spec.parent'],
+  ['label', '--label', 'metadata.labels'],
   ['cpu', '--cpu', 'spec.resources.limits.cpu'],
   ['memory', '--memory', 'spec.resources.limits.memory'],
   ['idle', '--idle', 'spec.timeouts.idle'],

@@ -17,7 +17,7 @@ export interface GivenMetadata {
 
 export interface NewSession extends SpecWithEnvironment {
   name: string;
-  /** Metadata of a manifest. Where it is set, a field that no Session has is refused. */
+  /** Metadata of a manifest or of flags. Where it is set, a field that no Session has is refused. */
   metadata?: GivenMetadata | undefined;
   /** The packed files of its agent. */
   archive?: Buffer | undefined;

@@ -64,7 +64,7 @@ export async function sessionOfFlags(
 ): Promise<NewSession> {
   const wanted = await sessionSpec(name, words, flags, own, cluster, cli, first);
   const archive = flags.with && (await packFiles(flags.with, { cwd: cli.cwd, all: flags.withAll === true }));
-  return { name, ...wanted, archive };
+  return { name, ...wanted, ...(flags.label && { metadata: { labels: flags.label } }), archive };
 }
 
 /** Returns the session of the manifest. Its input is left to the turn that is created beside it, if there is one. */

@@ -15,6 +15,7 @@ export interface SessionFlags extends AgentFlags, RequirementFlags {
   environment?: string;
   image?: string;
   parent?: string;
+  label?: Record<string, string>;
   cpu?: string;
   memory?: string;
   idle?: string;

@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import { attempts, cpu, duration, memory, name, paths, several } from '../input/flags.ts';
+import { attempts, cpu, duration, labels, memory, name, paths, session, several } from '../input/flags.ts';
 
 /** Options that several commands share. */
 
@@ -85,7 +85,8 @@ export function agentOptions(command: Command): void {
     )
     .option('--python <version>', 'with --requirements: required version of the image’s Python, for example 3.12')
     .option('--image <image>', 'another image than the class’s')
-    .option('--parent <session>', 'the session that this one is made for; a record without an effect', name);
+    .option('--label <key=value>', 'a label of the session; may be repeated', labels)
+    .option('--parent <session>', 'the session that this one is made for; a record without an effect', session);
 }
 
 /** Adds the options of commands that create one session, or what a manifest has. */

@@ -6,7 +6,7 @@ import type { MapFlags } from '../commands/map.ts';
 import type { RestartFlags } from '../commands/restart.ts';
 import type { RunFlags } from '../commands/run.ts';
 import type { SuspendFlags } from '../commands/suspend.ts';
-import { duration, name, parallel } from '../input/flags.ts';
+import { duration, name, parallel, session, severalSessions } from '../input/flags.ts';
 import type { AddCommand } from './command.ts';
 import {
   agentOptions,
@@ -95,7 +95,7 @@ export function defineSessions(command: AddCommand, cli: Cli): void {
     async ([sessionName]: [string], flags: SuspendFlags) =>
       (await import('../commands/suspend.ts')).suspend(sessionName, flags, cli),
   )
-    .argument('<session>', 'the session’s name', name)
+    .argument('<session>', 'the session’s name', session)
     .option('--hold', 'keep turns queued until: resume')
     .option('--no-wait', 'do not wait until the pod is gone')
     .option(
@@ -110,7 +110,7 @@ export function defineSessions(command: AddCommand, cli: Cli): void {
     ['resume notes'],
     async ([sessionName]: [string], flags: ClusterFlags) =>
       (await import('../commands/suspend.ts')).resume(sessionName, flags, cli),
-  ).argument('<session>', 'the session’s name', name);
+  ).argument('<session>', 'the session’s name', session);
 
   command(
     'restart SESSION',
@@ -119,7 +119,7 @@ export function defineSessions(command: AddCommand, cli: Cli): void {
     async ([sessionName]: [string], flags: RestartFlags) =>
       (await import('../commands/restart.ts')).restart(sessionName, flags, cli),
   )
-    .argument('<session>', 'the session’s name', name)
+    .argument('<session>', 'the session’s name', session)
     .option('--no-wait', 'do not wait until the pod is gone')
     .option(
       '--timeout <duration>',
@@ -134,6 +134,6 @@ export function defineSessions(command: AddCommand, cli: Cli): void {
     async ([names]: [string[]], flags: DeleteFlags) =>
       (await import('../commands/delete.ts')).remove(names, flags, cli),
   )
-    .argument('<session...>', 'names of the sessions', (text: string, before: string[] = []) => [...before, name(text)])
+    .argument('<session...>', 'names of the sessions', severalSessions)
     .addOption(yesOption());
 }

@@ -4,7 +4,7 @@ import type { ApproveFlags } from '../commands/approve.ts';
 import type { AttachFlags } from '../commands/attach.ts';
 import type { CancelFlags } from '../commands/cancel.ts';
 import type { TurnFlags } from '../commands/turn.ts';
-import { duration, name, sessionOrTurn } from '../input/flags.ts';
+import { duration, name, session, sessionOrTurn } from '../input/flags.ts';
 import type { AddCommand } from './command.ts';
 import {
   attemptsOption,
@@ -22,12 +22,12 @@ export function defineTurns(command: AddCommand, cli: Cli): void {
   command(
     'turn SESSION [TEXT]',
     'Gives a session a turn, waits for it and prints the output.',
-    ['turn notes hello', `turn notes --input '{"n": 3}'`, 'turn notes < question.json'],
+    ['turn notes hello', `turn build 'make test'`, `turn notes --input '{"n": 3}'`, 'turn notes < question.json'],
     async ([sessionName, word]: [string, string | undefined], flags: TurnFlags) =>
       (await import('../commands/turn.ts')).turn(sessionName, word === undefined ? flags : { ...flags, word }, cli),
   )
-    .argument('<session>', 'the session’s name', name)
-    .argument('[text]', 'the input as a string, like --text')
+    .argument('<session>', 'the session’s name', session)
+    .argument('[text]', 'the input as a string, like --text; where the driver is Shell, a command for the shell')
     .showHelpAfterError(
       `Put a text of several words in quotes, or give the input with --input or through a pipe. See: ${cli.name} turn --help`,
     )
@@ -41,7 +41,7 @@ export function defineTurns(command: AddCommand, cli: Cli): void {
     .addOption(quietOption())
     .option('--no-wait', 'print the turn’s name and do not wait for its end')
     .addOption(new Option('--detach', 'the same as --no-wait').implies({ wait: false }).hideHelp())
-    .addOption(formatOption('json', 'yaml'));
+    .addOption(formatOption('json', 'yaml', 'name'));
 
   command(
     'attach [SESSION|TURN]',
@@ -61,7 +61,7 @@ export function defineTurns(command: AddCommand, cli: Cli): void {
     async ([sessionName]: [string], flags: CancelFlags) =>
       (await import('../commands/cancel.ts')).cancel(sessionName, flags, cli),
   )
-    .argument('<session>', 'the session’s name', name)
+    .argument('<session>', 'the session’s name', session)
     .option('--turn <name>', 'cancel only this turn')
     .option('--no-wait', 'do not wait for the end of the turns');
 

@@ -5,7 +5,7 @@ import type { ListFlags } from '../commands/list.ts';
 import type { LogsFlags } from '../commands/logs.ts';
 import type { WaitFlags } from '../commands/wait.ts';
 import type { WatchFlags } from '../commands/watch.ts';
-import { limit, name, sessionTurnOrStdin } from '../input/flags.ts';
+import { limit, session, sessionTurnOrStdin } from '../input/flags.ts';
 import { waitTarget } from '../wait/target.ts';
 import type { AddCommand } from './command.ts';
 import { formatOption } from './options.ts';
@@ -24,8 +24,8 @@ export function defineViews(command: AddCommand, cli: Cli): void {
     .option('-A, --all-namespaces', 'list objects of all namespaces')
     .option('-l, --selector <labels>', 'list only objects with these labels, for example team=red')
     .option('-w, --watch', 'after the list, print every row that changes, until Ctrl-C')
-    .option('--session <name>', 'with turns: list only turns of this session', name)
-    .option('--parent <session>', 'list only sessions that were made for this one', name)
+    .option('--session <name>', 'with turns: list only turns of this session', session)
+    .option('--parent <session>', 'list only sessions that were made for this one', session)
     .addOption(formatOption('json', 'yaml', 'wide', 'name'));
 
   command(
@@ -66,7 +66,7 @@ export function defineViews(command: AddCommand, cli: Cli): void {
       (await import('../commands/watch.ts')).watch(sessionName, flags, cli),
   )
     .alias('events')
-    .argument('[session]', 'the session’s name; default: all sessions and turns of the namespace', name)
+    .argument('[session]', 'the session’s name; default: all sessions and turns of the namespace', session)
     .option('--logs', 'print the lines of the session’s agent, too')
     .addOption(formatOption('json'));
 
@@ -76,7 +76,7 @@ export function defineViews(command: AddCommand, cli: Cli): void {
     ['why notes'],
     async ([sessionName]: [string], flags: ClusterFlags) =>
       (await import('../commands/why.ts')).why(sessionName, flags, cli),
-  ).argument('<session>', 'the session’s name', name);
+  ).argument('<session>', 'the session’s name', session);
 
   command(
     'wait SESSION',
@@ -89,7 +89,7 @@ export function defineViews(command: AddCommand, cli: Cli): void {
     async ([sessionName]: [string], flags: WaitFlags) =>
       (await import('../commands/wait.ts')).wait(sessionName, flags, cli),
   )
-    .argument('<session>', 'the session’s name', name)
+    .argument('<session>', 'the session’s name', session)
     .requiredOption('--for <state>', 'ready, suspended, finished, or turn=NAME: that turn has succeeded', waitTarget)
     .addOption(
       new Option('--timeout <duration>', 'maximum time to wait, for example 5m; 0: look once')

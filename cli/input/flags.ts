@@ -27,6 +27,21 @@ export function withoutKind(text: string): { kind: string | undefined; name: str
   return { kind: KIND.exec(text)?.[1], name: text.replace(KIND, '') };
 }
 
+/** Name of a session, also as `-o name` prints it: `session/notes`, `session.berth.dev/notes`. Returned without the kind. */
+export function session(text: string): string {
+  const [kind, ...rest] = text.split('/');
+  if (rest.length === 0) return name(text);
+  const [found] = /^(session|turn|environment)s?(?=\.berth\.dev$|$)/.exec(kind ?? '') ?? [];
+  if (found === 'turn') throw new InvalidArgumentError('that is a turn; give the name of a session.');
+  if (found === 'environment')
+    throw new InvalidArgumentError('that is an Environment; there are commands for it: env.');
+  if (!found) throw new InvalidArgumentError(`"${kind}" is no kind of Berth; write session/NAME, or the name alone.`);
+  return name(rest.join('/'));
+}
+
+/** Collects names of sessions. */
+export const severalSessions = (text: string, before: string[] = []): string[] => [...before, session(text)];
+
 /** Name of a session or a turn, also as `-o name` prints it. */
 export function sessionOrTurn(text: string): string {
   name(withoutKind(text).name);
@@ -107,6 +122,37 @@ export function port(text: string): number {
 export function paths(text: string, before: string[] = []): string[] {
   if (text === '--') throw new InvalidArgumentError('it needs a file or folder before the --.');
   return [...before, text];
+}
+
+/** Longest name and value of a label, and longest domain of its key: https://kubernetes.io/docs/concepts/overview/working-with-objects/labels. */
+const MAX_LABEL = 63;
+const MAX_DOMAIN = 253;
+const LABEL_TEXT = /^[A-Za-z0-9]([-_.A-Za-z0-9]*[A-Za-z0-9])?$/;
+const DOMAIN = /^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$/;
+
+/** Collects labels, `key=value`. */
+export function labels(text: string, before: Record<string, string> = {}): Record<string, string> {
+  const at = text.indexOf('=');
+  const [key, value] = [text.slice(0, at), text.slice(at + 1)];
+  const domain = key.includes('/') ? key.slice(0, key.indexOf('/')) : undefined;
+  const word = domain === undefined ? key : key.slice(domain.length + 1);
+  if (at < 1) throw new InvalidArgumentError('it must be a key and a value, for example team=blue.');
+  const isText = (part: string) => part.length <= MAX_LABEL && LABEL_TEXT.test(part);
+  if (!isText(word) || (domain !== undefined && (domain.length > MAX_DOMAIN || !DOMAIN.test(domain)))) {
+    throw new InvalidArgumentError(
+      `"${key}" is no key of a label: at most ${MAX_LABEL} letters, digits, "-", "_" and ".", for example team or example.com/team.`,
+    );
+  }
+  if (domain === 'berth.dev' || domain?.endsWith('.berth.dev')) {
+    throw new InvalidArgumentError(`labels of berth.dev are Berth’s own; choose another key than ${key}.`);
+  }
+  if (value !== '' && !isText(value)) {
+    throw new InvalidArgumentError(
+      `"${value}" is no value of a label: at most ${MAX_LABEL} letters, digits, "-", "_" and ".", beginning and ending with a letter or digit.`,
+    );
+  }
+  if (Object.hasOwn(before, key)) throw new InvalidArgumentError(`${key} is given twice.`);
+  return { ...before, [key]: value };
 }
 
 /** Collects the values of a flag that may be given several times. */

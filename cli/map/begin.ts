@@ -17,7 +17,7 @@ export interface Task extends Item {
 /** Settings that all sessions of a map share. */
 export interface SharedSettings extends SpecWithEnvironment {
   map: string;
-  flags: Omit<GivenTurn, 'input'>;
+  flags: Omit<GivenTurn, 'input'> & { label?: Record<string, string> };
 }
 
 interface Begun {
@@ -43,7 +43,7 @@ export async function begin(
   cluster: KubeCluster,
   cli: Cli,
 ): Promise<Begun> {
-  const metadata = { labels: { [LABEL_MAP]: map } };
+  const metadata = { labels: { ...flags.label, [LABEL_MAP]: map } };
   const settings = turnSpec({ input, timeout: flags.timeout, attempts: flags.attempts });
   for (let tries = 1; ; tries++) {
     try {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
-import { cpu, limit, memory, paths } from '../../../../cli/input/flags.ts';
+import { cpu, labels, limit, memory, paths, session, severalSessions } from '../../../../cli/input/flags.ts';
 
 describe('the value of a flag', () => {
   test('of CPU is a number of cores', () => {
@@ -15,6 +15,37 @@ describe('the value of a flag', () => {
   test('of paths is no --, which the flag takes where no path is given', () => {
     assert.deepEqual(paths('b', paths('a')), ['a', 'b']);
     assert.throws(() => paths('--'), /needs a file or folder before the --/);
+  });
+  test('of a session is its name, also as -o name prints it and as kubectl takes it', () => {
+    for (const text of [
+      'notes',
+      'session/notes',
+      'sessions/notes',
+      'session.berth.dev/notes',
+      'sessions.berth.dev/notes',
+    ])
+      assert.equal(session(text), 'notes');
+    assert.deepEqual(severalSessions('session/b', severalSessions('a')), ['a', 'b']);
+    for (const text of ['turn/notes', 'turn.berth.dev/notes']) assert.throws(() => session(text), /that is a turn/);
+    assert.throws(
+      () => session('environment.berth.dev/tools'),
+      /that is an Environment; there are commands for it: env/,
+    );
+    for (const text of ['pod/notes', 'session.example.com/notes', '/notes', 'sessionx/notes'])
+      assert.throws(() => session(text), /is no kind of Berth/, text);
+    for (const text of ['', 'session/', 'session/a/b', 'My_Notes'])
+      assert.throws(() => session(text), /DNS label/, text);
+  });
+  test('of a label is a key and a value of Kubernetes, each key once', () => {
+    const given = ['team=blue', 'example.com/a.B_c=', 'x=1.0'].reduce((before, text) => labels(text, before), {});
+    assert.deepEqual(given, { team: 'blue', 'example.com/a.B_c': '', x: '1.0' });
+    for (const text of ['team', '=blue', '']) assert.throws(() => labels(text), /a key and a value/, text);
+    for (const text of ['-a=1', 'a b=1', 'UP/a=1', '/a=1', 'a/=1', 'a/b/c=1', `${'k'.repeat(64)}=1`])
+      assert.throws(() => labels(text), /no key of a label/, text);
+    for (const text of ['a=-', 'a=b c', 'a=b=c', `a=${'v'.repeat(64)}`])
+      assert.throws(() => labels(text), /no value of a label/, text);
+    for (const text of ['berth.dev/map=1', 'x.berth.dev/y=1']) assert.throws(() => labels(text), /Berth’s own/, text);
+    assert.throws(() => labels('a=2', { a: '1' }), /a is given twice/);
   });
   test('of a limit may be 0', () => {
     assert.deepEqual([limit('0'), limit('0s'), limit('1m30s')], [0, 0, 90_000]);

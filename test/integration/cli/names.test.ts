@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict';
+import { afterAll, beforeAll, describe, test } from 'vitest';
+import { sessionclasses, sessions, turns } from '../../../core/resources/kinds.ts';
+import type { SessionClassSpec } from '../../../core/resources/sessionclass.ts';
+import { ActedCluster } from './acted.ts';
+
+const NAMESPACE = 'default';
+
+describe('names and words of a command line', () => {
+  let cluster: ActedCluster;
+  beforeAll(async () => {
+    cluster = await ActedCluster.start();
+    await cluster.server.store.create(sessionclasses, {
+      apiVersion: 'berth.dev/v1alpha1',
+      kind: 'SessionClass',
+      metadata: { name: 'terminal' },
+      spec: { agent: { driver: 'Shell' } } as SessionClassSpec,
+    });
+  });
+  afterAll(() => cluster.close());
+
+  const inputOf = async (turn: string) =>
+    (await cluster.server.store.get(turns, { namespace: NAMESPACE, name: turn })).spec.input;
+
+  test('a text for a session of a shell is its command; other texts and drivers are as they were', async () => {
+    await cluster.session('shell', { class: 'terminal', agent: {} });
+    await cluster.session('own', { agent: { driver: 'Shell' } });
+    await cluster.session('other');
+    const given = async (...words: string[]) => {
+      const { code, stdout, stderr } = await cluster.berth('turn', ...words, '--no-wait');
+      assert.equal(code, 0, stderr);
+      return inputOf(stdout.trim());
+    };
+    assert.deepEqual(await given('shell', 'ls -la'), { command: 'ls -la' });
+    assert.deepEqual(await given('own', 'ls -la'), { command: 'ls -la' });
+    assert.equal(await given('other', 'ls -la'), 'ls -la');
+    assert.equal(await given('shell', '--text', 'ls -la'), 'ls -la');
+  });
+
+  test('what -o name prints is a name for every command', async () => {
+    await cluster.session('piped');
+    const turn = await cluster.berth('turn', 'session.berth.dev/piped', 'hello', '--no-wait', '-o', 'name');
+    assert.match(turn.stdout, /^turn\.berth\.dev\/piped-[a-z0-9]+\n$/, turn.stderr);
+    const listed = await cluster.berth('list', 'turns', '--session', 'session/piped', '-o', 'name');
+    assert.equal(listed.stdout, turn.stdout);
+    const wrong = await cluster.berth('suspend', turn.stdout.trim());
+    assert.deepEqual([wrong.code, /that is a turn/.test(wrong.stderr)], [2, true], wrong.stderr);
+    const waits = await cluster.berth('turn', 'piped', 'hello', '-o', 'name');
+    assert.deepEqual([waits.code, /add --no-wait/.test(waits.stderr)], [2, true], waits.stderr);
+    const gone = await cluster.berth('delete', 'session.berth.dev/piped', 'sessions/piped', '--yes');
+    assert.equal(gone.stdout, 'session.berth.dev/piped deleted\n', gone.stderr);
+  });
+
+  test('a name that --with took for a file is asked for', async () => {
+    const { code, stderr } = await cluster.berth('create', '--with', 'package.json', 'notes', '--', 'true');
+    assert.equal(code, 2);
+    assert.match(stderr, /--with took notes for a file; write the name first: berth create notes --with package.json/);
+  });
+
+  test('labels are the session’s, and a list selects by them', async () => {
+    const made = await cluster.berth('create', 'blue', '--label', 'team=blue', '--label', 'a.b/c=', '--', 'true');
+    assert.equal(made.code, 0, made.stderr);
+    const { labels } = (await cluster.server.store.get(sessions, { namespace: NAMESPACE, name: 'blue' })).metadata;
+    assert.deepEqual(labels, { team: 'blue', 'a.b/c': '' });
+    assert.equal((await cluster.berth('list', '-l', 'team=blue', '-o', 'name')).stdout, 'session.berth.dev/blue\n');
+    const dry = await cluster.berth('run', '--label', 'team=red', '--dry-run=client', '-o', 'json', '--', 'true');
+    assert.deepEqual(JSON.parse(dry.stdout).items?.[0]?.metadata?.labels ?? JSON.parse(dry.stdout).metadata.labels, {
+      team: 'red',
+    });
+  });
+});

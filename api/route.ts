@@ -2,7 +2,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type * as z from 'zod';
 import type { KubeApi } from '../core/kube/types.ts';
-import type { Clock, Random } from '../core/runtime.ts';
+import type { Clock, Logger, Random } from '../core/runtime.ts';
 import type { Access, Caller, Right } from './auth/access.ts';
 import type { ClientSocket } from './http/client-socket.ts';
 import type { CallMemory, Hold } from './limits/limits.ts';
@@ -19,11 +19,14 @@ export interface Services {
   logs: SharedLogs;
   clock: Clock;
   random: Random;
+  log: Logger;
 }
 
 /** A checked request: the caller has the route's rights, and all parts fit the route's schemas. */
 export interface Call<P = unknown, Q = unknown, B = unknown> {
   caller: Caller;
+  /** The id of the request, as its answer has it. */
+  requestId: string;
   params: P;
   query: Q;
   body: B;
@@ -52,6 +55,8 @@ export interface Answer {
    * where they are more or fewer than a header content-length says: a client never takes a part for the whole.
    */
   content?: AsyncIterable<Buffer>;
+  /** Headers behind the content, whose values are known at its end. */
+  trailers?: Record<string, () => string>;
   /**
    * Serves the client's WebSocket, in place of a body; the status is 101. The socket is closed when this settles, and before
    * that when the request's signal aborts. A rejection closes it with the problem's code and text.
@@ -65,7 +70,7 @@ export type EventStream = 'SessionEvents' | 'NamespaceEvents';
 
 export interface RouteInfo {
   method: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'DELETE';
-  /** Path with parameters as `{name}`. */
+  /** Path with parameters as `{name}`. A parameter `{path}` at its end takes the slashes of what is left as well. */
   path: string;
   operationId: string;
   summary: string;

@@ -66,7 +66,7 @@ export function buildServer(options: ServerOptions): FastifyInstance<Server> {
   const access = new Access({ api, clock, audiences: config.BERTH_AUDIENCES, limits });
   const watched = new WatchedNamespaces({ api, clock, random, log });
   const logs = new SharedLogs({ clock, most: config.BERTH_API_MAX_STREAMS, bytes: LOG_BYTES });
-  const services: Services = { api, access, clock, random, waits: new Waits(api, clock), watched, logs };
+  const services: Services = { api, access, clock, random, log, waits: new Waits(api, clock), watched, logs };
   const callers = new WeakMap<FastifyRequest, Caller>();
   const memories = new WeakMap<FastifyRequest, CallMemory>();
   let isStopping = false;
@@ -81,7 +81,7 @@ export function buildServer(options: ServerOptions): FastifyInstance<Server> {
     limitMs: config.BERTH_API_STALL_TIMEOUT,
     onCut: ({ req }) => {
       metrics.stalledReader();
-      log.info({ method: req.method, path: req.url?.split('?')[0] }, 'stalled reader disconnected');
+      log.info({ method: req.method, path: pages.shown(req.url ?? '') }, 'stalled reader disconnected');
     },
   });
 
@@ -96,7 +96,7 @@ export function buildServer(options: ServerOptions): FastifyInstance<Server> {
     // A client that leaves closes the answer too, which is how a request that follows something ends.
     onceClosed(reply, () => {
       stalled.forget(reply.raw);
-      const route = request.routeOptions.url?.replaceAll(/:(\w+)/g, '{$1}') ?? '';
+      const route = request.routeOptions.url?.replaceAll(/:(\w+)/g, '{$1}').replace(/\*$/, '{path}') ?? '';
       const isAnswered = reply.raw.headersSent || reply.raw.statusCode === SWITCHING;
       const code = isAnswered ? reply.raw.statusCode : CLIENT_LEFT;
       metrics.answered({ method: request.method, route, code, seconds: reply.elapsedTime / 1000 });
@@ -131,7 +131,7 @@ export function buildServer(options: ServerOptions): FastifyInstance<Server> {
     checkEncoding(request);
   });
   const logAnswer = (request: FastifyRequest, reply: FastifyReply) => {
-    const facts = { method: request.method, path: request.url.split('?')[0], status: reply.raw.statusCode };
+    const facts = { method: request.method, path: pages.shown(request.url), status: reply.raw.statusCode };
     const user = callers.get(request)?.username;
     log.info({ ...facts, user, ms: Math.round(reply.elapsedTime), requestId: request.id }, 'request answered');
   };
@@ -198,7 +198,7 @@ export function buildServer(options: ServerOptions): FastifyInstance<Server> {
       // Rights are checked before the body is read, so that a caller without rights cannot send one.
       onRequest: async (request, reply) => {
         const caller = await admit(request, reply);
-        const params = checked('InvalidParameter', route.params, request.params) as Record<string, string>;
+        const params = checked('InvalidParameter', route.params, paramsOf(request)) as Record<string, string>;
         await authorize(caller, route, params);
         checkServed(params.namespace as string, config.BERTH_NAMESPACES);
         if (route.isSocket && !asksForSocket(request.raw)) throw upgradeRequired();
@@ -218,7 +218,8 @@ export function buildServer(options: ServerOptions): FastifyInstance<Server> {
         if (!route.body && !route.takesBytes) refuseBody(request.body);
         const call = {
           caller,
-          params: checked('InvalidParameter', route.params, request.params),
+          requestId: request.id,
+          params: checked('InvalidParameter', route.params, paramsOf(request)),
           query: checked('InvalidParameter', route.query, request.query),
           body: route.body && checked('Invalid', route.body, request.body),
           bytes: failingWhenAborted<Buffer>(request.raw, ended.signal),
@@ -295,7 +296,13 @@ function onceClosed({ raw }: { raw: ServerResponse }, fn: () => void): void {
   }
 }
 
-const urlOf = ({ path }: Route) => path.replaceAll(/\{(\w+)\}/g, ':$1');
+const urlOf = ({ path }: Route) => path.replace(/\{path\}$/, '*').replaceAll(/\{(\w+)\}/g, ':$1');
+
+/** Parameters of the path by their names in the route. */
+function paramsOf({ params }: FastifyRequest): Record<string, string> {
+  const { '*': path, ...others } = params as Record<string, string>;
+  return { ...others, ...defined({ path }) };
+}
 
 const stopping = () => new Problem('ShuttingDown', 'The server is being stopped. Try again.', { retryAfterSeconds: 1 });
 

@@ -14,10 +14,12 @@ const PIECE_BYTES = 64 * 1024;
 /** Headers of every answer. */
 export const COMMON_HEADERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
 
-export function send(reply: FastifyReply, { status, body, stream, content, headers = {} }: Answer): FastifyReply {
+export function send(reply: FastifyReply, answer: Answer): FastifyReply {
+  const { status, body, stream, content, trailers = {}, headers = {} } = answer;
   // The connection is closed: the rest of a body that was not read would be taken for the next request.
   if (!isRead(reply)) reply.header('connection', 'close');
   const pieces = content ? exactly(content, headers['content-length']) : stream;
+  for (const [name, value] of Object.entries(trailers)) reply.trailer(name, async () => value());
   if (pieces) return reply.code(status).headers(headers).send(Readable.from(pieces));
   if (body === undefined) return reply.code(status).headers(headers).send();
   const bytes = Buffer.isBuffer(body) ? body : Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));

@@ -67,6 +67,6 @@ function rangeOf(text: string | undefined, { name, bytes }: File): { first: numb
 }
 
 /** Percent-encodes a file's name for `filename*` (RFC 8187). */
-function encoded(name: string): string {
+export function encoded(name: string): string {
   return encodeURIComponent(name).replace(/['()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
 }

@@ -77,7 +77,7 @@ export class Access {
 
   /** Rejects with a Problem when the caller lacks the right. */
   async authorize(caller: Caller, { verb, resource, subresource, namespace, name }: Right): Promise<void> {
-    const what = `${verb} ${resource}.${API_GROUP}${subresource ? `/${subresource}` : ''}${name ? ` "${name}"` : ''} in namespace "${namespace}"`;
+    const what = `${verb} ${resource}${subresource ? `/${subresource}` : ''}.${API_GROUP}${name ? ` "${name}"` : ''} in namespace "${namespace}"`;
     const about = { group: API_GROUP, version: API_VERSION, verb, resource, namespace };
     const asked = { ...about, ...(subresource && { subresource }), ...(name && { name }) };
     await this.#mustBeAllowed(caller, { resourceAttributes: asked }, what, 'Ask for a Role that allows it.');

@@ -1,5 +1,7 @@
 /** Converts errors to the problem that the client gets. */
 import type * as z from 'zod';
+import { EnterError } from '../../core/enter/client.ts';
+import type { EnterCode } from '../../core/enter/hello.ts';
 import { ApiError, isOverQuota, isTooLarge, TransportError } from '../../core/kube/errors.ts';
 import { StoreCorruptError, StoreMissingError } from '../../core/store/store.ts';
 import { type FieldError, Problem, type ProblemCode } from './problems.ts';
@@ -9,6 +11,7 @@ import { inWords } from './schema-words.ts';
 export function toProblem(error: unknown): Problem {
   if (error instanceof Problem) return error;
   if (error instanceof ApiError) return fromCluster(error);
+  if (error instanceof EnterError) return fromSession(error);
   if (error instanceof TransportError) {
     return new Problem('ClusterUnavailable', `${error.message}. Try again; give an Idempotency-Key when you create.`, {
       retryAfterSeconds: 1,
@@ -18,6 +21,19 @@ export function toProblem(error: unknown): Problem {
     return new Problem('StoredDataMissing', error.message);
   }
   return fromFastify(error) ?? new Problem('Internal', 'The server has a fault; its log has the details.');
+}
+
+const ENTER_CODES: Partial<Record<EnterCode, ProblemCode>> = {
+  Unsupported: 'EnterUnsupported',
+  Conflict: 'CommandConflict',
+};
+
+function fromSession({ code, message, field }: EnterError): Problem {
+  const again = code === 'NotReady' || code === 'TooManyCommands' || code === 'TooManyConnections';
+  return new Problem(ENTER_CODES[code] ?? (code as ProblemCode), `${message[0]?.toUpperCase()}${message.slice(1)}.`, {
+    ...(field === undefined ? {} : { fields: [{ field, message }] }),
+    ...(again ? { retryAfterSeconds: 1 } : {}),
+  });
 }
 
 function fromCluster(error: ApiError): Problem {

@@ -2,6 +2,7 @@ import type { Route } from '../route.ts';
 import { approvalRoutes } from './approvals.ts';
 import { artifactRoutes } from './artifacts.ts';
 import { eventRoutes } from './events.ts';
+import { fileRoutes } from './files.ts';
 import { logRoutes } from './logs.ts';
 import { runRoutes } from './runs.ts';
 import { sessionRoutes } from './sessions.ts';
@@ -14,5 +15,6 @@ export const routes: Route[] = [
   ...approvalRoutes,
   ...eventRoutes,
   ...logRoutes,
+  ...fileRoutes,
   ...runRoutes,
 ];

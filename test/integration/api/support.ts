@@ -13,6 +13,7 @@ import { serviceAccounts } from '../../../core/kube/resources.ts';
 import type { Resource } from '../../../core/kube/types.ts';
 import { parseConfig } from '../../../core/program/config.ts';
 import { sessionclasses } from '../../../core/resources/kinds.ts';
+import type { Logger } from '../../../core/runtime.ts';
 import { silentLogger, systemClock, systemRandom } from '../../../core/system.ts';
 import { eventually } from '../../support/eventually.ts';
 import { Installation } from '../../support/installation.ts';
@@ -105,7 +106,11 @@ export class ApiCluster {
   }
 
   /** `routes`: in place of those of the API. */
-  static async start(env: Record<string, string> = {}, routes?: readonly Route[]): Promise<ApiCluster> {
+  static async start(
+    env: Record<string, string> = {},
+    routes?: readonly Route[],
+    log: Logger = silentLogger,
+  ): Promise<ApiCluster> {
     const cluster = await Installation.start();
     await cluster.client.patch(sessionclasses, { name: 'default' }, { spec: { agent: { command: ['cat'] } } });
     const connection = await loadConnection({ path: cluster.kubeconfig });
@@ -118,7 +123,7 @@ export class ApiCluster {
       userAgent: 'berth-api',
     });
     const config = parseConfig(apiConfig, { ...ANY_RATE, ...env });
-    const parts = { api, config, clock: systemClock, random: systemRandom, log: silentLogger };
+    const parts = { api, config, clock: systemClock, random: systemRandom, log };
     const server = buildServer({ ...parts, ...(routes && { routes }) });
     await server.listen({ port: 0, host: '127.0.0.1' });
     return new ApiCluster(cluster, server.server, {
@@ -222,7 +227,7 @@ export class ApiCluster {
     });
     const text = await answer.text();
     const isJson = answer.headers.get('content-type')?.includes('json');
-    const parsed = isJson ? JSON.parse(text) : undefined;
+    const parsed = isJson && text !== '' ? JSON.parse(text) : undefined;
     return { status: answer.status, headers: answer.headers, body: parsed, problem: parsed, text };
   }
 }

@@ -1,0 +1,49 @@
+import { createHash } from 'node:crypto';
+import type { FrameStream } from '../../core/enter/client.ts';
+import type { FileEnd } from '../../core/enter/hello.ts';
+import { TransportError } from '../../core/kube/errors.ts';
+import type { Trace } from './enter.ts';
+
+/** Content that comes over a connection, and its end once all has come. */
+export class Download {
+  /** Undefined until the last byte has come. */
+  end: FileEnd | undefined;
+  readonly #frames: FrameStream;
+  readonly #trace: Trace;
+
+  constructor(frames: FrameStream, trace: Trace) {
+    this.#frames = frames;
+    this.#trace = trace;
+  }
+
+  /** Yields the bytes. Fails where they are not those that were sent. */
+  async *bytes(): AsyncGenerator<Buffer> {
+    let outcome: unknown = new Error('the client has gone');
+    try {
+      yield* this.#checked();
+      outcome = undefined;
+    } catch (error) {
+      outcome = error;
+      throw error;
+    } finally {
+      this.#frames.close();
+      this.#trace.end(outcome);
+    }
+  }
+
+  async *#checked(): AsyncGenerator<Buffer> {
+    const hash = createHash('sha256');
+    let bytes = 0;
+    for await (const { kind, payload } of this.#frames) {
+      if (kind === 'end') this.end = JSON.parse(payload.toString('utf8')) as FileEnd;
+      if (kind !== 'data') continue;
+      hash.update(payload);
+      bytes += payload.length;
+      this.#trace.add(payload.length);
+      yield payload;
+    }
+    if (this.end?.bytes !== bytes || this.end.sha256 !== hash.digest('hex')) {
+      throw new TransportError('what came of the file is not what was sent');
+    }
+  }
+}

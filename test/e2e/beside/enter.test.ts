@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, type TestContext, test } from 'vitest';
+import { HELPER_PATH } from '../../../core/enter/hello.ts';
+import { staticImage } from '../support/any-images.ts';
+import { apply, berth, get, makeNamespace, remove } from '../support/cluster.ts';
+
+const SHELLS = { Image: ['sh', '-c'], Injected: ['/busybox', 'sh', '-c'] };
+
+/** Makes what the tests read, with the commands that a static busybox has. */
+const TREE = `B="\${BUSYBOX:-}"
+  $B mkdir -p "$BERTH_STATE_DIR/site/sub"; cd "$BERTH_STATE_DIR"
+  $B printf one > a; $B printf two > site/sub/b; $B ln -s /etc/passwd out; $B mkfifo site/pipe
+  $B dd if=/dev/zero bs=1024 count=20000 2>/dev/null | $B tr '\\000' x > large`;
+
+/** A session of a class with this runner, whose turns run their input as a script. */
+async function makeSession(
+  t: TestContext,
+  runner: keyof typeof SHELLS,
+): Promise<(...args: string[]) => Promise<string>> {
+  const namespace = await makeNamespace(t);
+  const name = `${namespace}-class`;
+  const image = runner === 'Injected' ? { runner, image: staticImage } : {};
+  const sandbox = { require: ['RunnerHardened', 'AgentContained'] };
+  const spec = { ...image, sandbox, resources: { limits: { memory: '512Mi' } } };
+  await apply({ apiVersion: 'berth.dev/v1alpha1', kind: 'SessionClass', metadata: { name }, spec });
+  t.onTestFinished(() => remove('sessionclass', name));
+  const call = async (...args: string[]) => {
+    const { code, stdout, stderr } = await berth(['-n', namespace, ...args]);
+    assert.equal(code, 0, `${args.join(' ')}: ${stderr}`);
+    return stdout;
+  };
+  const env = runner === 'Injected' ? ['--env', 'BUSYBOX=/busybox'] : [];
+  const flags = ['--class', name, '--input-as', 'args', '--result', 'text', ...env];
+  await call('create', 'notes', ...flags, '--', ...SHELLS[runner], 'eval "$1"', 'sh');
+  await call('turn', 'notes', TREE);
+  return call;
+}
+
+describe('files of a running session', { concurrent: true }, () => {
+  for (const runner of ['Image', 'Injected'] as const) {
+    test(`arrive from a pod whose runner is ${runner}, by a helper and a runner that know each other`, async (t) => {
+      const call = await makeSession(t, runner);
+      const folder = mkdtempSync(join(tmpdir(), 'berth-enter-e2e-'));
+      t.onTestFinished(() => rmSync(folder, { recursive: true }));
+      assert.equal(await call('files', 'cat', 'notes', 'state/a'), 'one');
+      assert.deepEqual((await call('files', 'ls', 'notes', 'state', '-o', 'name')).split('\n').sort(), [
+        '',
+        'a',
+        'large',
+        'out',
+        'site',
+      ]);
+      await call('cp', 'notes:state/large', join(folder, 'large'));
+      const digest = createHash('sha256')
+        .update(readFileSync(join(folder, 'large')))
+        .digest('hex');
+      assert.equal(
+        digest,
+        createHash('sha256')
+          .update('x'.repeat(20_000 * 1024))
+          .digest('hex'),
+      );
+      await call('cp', 'notes:state/site', folder);
+      assert.deepEqual(readdirSync(join(folder, 'site'), { recursive: true }).sort(), ['sub', 'sub/b']);
+      for (const path of ['../../etc/passwd', 'out', 'site/pipe']) {
+        await assert.rejects(call('files', 'cat', 'notes', `state/${path}`), /leads out of state|neither a file/);
+      }
+      await call('suspend', 'notes');
+      await assert.rejects(call('files', 'ls', 'notes', 'state'), /session notes is suspended/);
+    });
+  }
+
+  test('the agent can neither read the helper nor get in by it', async (t) => {
+    const call = await makeSession(t, 'Image');
+    const { metadata, status } = JSON.parse(await call('get', 'notes', '-o', 'json'));
+    const hello = { protocol: 1, session: metadata.uid, incarnation: status.incarnation };
+    const json = JSON.stringify({ ...hello, want: 'read', root: 'state', path: 'a' });
+    const pod = await get(['pod', status.podName, '-n', metadata.namespace]);
+    const header = `H\\000\\000\\000\\${Buffer.byteLength(json).toString(8).padStart(3, '0')}`;
+    const script = `cat ${HELPER_PATH} >/dev/null 2>&1 && echo read
+      printf '${header}%s' '${json}' | BERTH_POD_UID=${pod.metadata.uid} ${HELPER_PATH} | tr -d '\\000'`;
+    const said = await call('turn', 'notes', script);
+    assert.doesNotMatch(said, /read\n|"sha256"/);
+    assert.match(said, /gave no answer|does not take the hello/);
+  });
+});

@@ -1,4 +1,3 @@
-import type { Reason } from '../../../core/resources/reasons.ts';
 import { PROTECTIONS } from '../../../core/resources/sandbox.ts';
 import type { SessionStatus } from '../../../core/resources/session.ts';
 import { waitingTurn } from '../../observed/approvals.ts';
@@ -19,15 +18,15 @@ import { asks, ready } from './ready.ts';
 import { suspended } from './suspended.ts';
 
 /**
- * Value of a condition in the next status, which is complete but for its conditions. `readyReason`: the reason of `Ready`, which
- * others have as well. Undefined: the condition stays as it is.
+ * Value of a condition in the next status, which is complete but for its conditions; undefined: the condition stays as it is.
+ * `readyValue`: the value of `Ready`, whose reason others have as well.
  */
-type Condition = (draft: Draft, next: SessionStatus, readyReason: Reason) => ConditionValue | undefined;
+type Condition = (draft: Draft, next: SessionStatus, readyValue: ConditionValue) => ConditionValue | undefined;
 
 /** The conditions of a session, in the order in which a new one gets them. */
 const CONDITIONS: readonly [SessionConditionType, Condition][] = [
   ['Admitted', admitted],
-  ['Ready', ready],
+  ['Ready', (_draft, _next, readyValue) => readyValue],
   ['StatePersisted', statePersisted],
   ['Suspended', suspended],
   ['ApprovalPending', approvalPending],
@@ -44,9 +43,9 @@ const CONDITIONS: readonly [SessionConditionType, Condition][] = [
 export function sessionConditions(draft: Draft, next: SessionStatus): SessionStatus['conditions'] {
   const { session, now } = draft.world;
   let conditions = session.status?.conditions;
-  const { reason } = ready(draft, next);
+  const readyValue = ready(draft, next);
   for (const [type, condition] of CONDITIONS) {
-    const value = condition(draft, next, reason);
+    const value = condition(draft, next, readyValue);
     if (value) conditions = withCondition(conditions, type, value, now, session.metadata.generation);
   }
   return conditions;

@@ -6,9 +6,9 @@ import type { Draft } from '../draft.ts';
 import { hadItsTurn } from '../suspend-reason.ts';
 
 /** Condition `Finished`: how the session ended; undefined for one that takes turns as long as it lives. */
-export function finished(draft: Draft, next: SessionStatus, readyReason: Reason): ConditionValue | undefined {
+export function finished(draft: Draft, next: SessionStatus, readyValue: ConditionValue): ConditionValue | undefined {
   if (next.phase === 'Finished') return conditionValue('True', ...howEnded(draft, next));
-  return draft.world.session.spec.turns === 'One' ? conditionValue('False', readyReason) : undefined;
+  return draft.world.session.spec.turns === 'One' ? conditionValue('False', readyValue.reason) : undefined;
 }
 
 /** Reason and message of the session's end: that of its only turn, or of its lifetime. */

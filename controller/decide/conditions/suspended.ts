@@ -1,4 +1,4 @@
-import { type Reason, reasons } from '../../../core/resources/reasons.ts';
+import { reasons } from '../../../core/resources/reasons.ts';
 import type { SessionStatus } from '../../../core/resources/session.ts';
 import { type ConditionValue, conditionValue } from '../../status/conditions.ts';
 import { FORMER_STATE, isOfFormerUid } from '../../status/former-state.ts';
@@ -6,10 +6,10 @@ import type { Draft } from '../draft.ts';
 import { whySuspended } from '../suspend-reason.ts';
 
 /** Condition `Suspended`: the session rests without a pod, or gives its pod up to that end. */
-export function suspended(draft: Draft, next: SessionStatus, readyReason: Reason): ConditionValue {
+export function suspended(draft: Draft, next: SessionStatus, readyValue: ConditionValue): ConditionValue {
   if (!next.podName && (next.phase === 'Suspended' || next.phase === 'AwaitingApproval')) return rests(draft, next);
   if (next.phase === 'Suspending') return suspending(draft);
-  return conditionValue('False', readyReason);
+  return conditionValue('False', readyValue.reason);
 }
 
 /** The value while the pod is given up. `Ready` may say something else then, as that the pod does not end. */

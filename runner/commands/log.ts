@@ -4,6 +4,8 @@ import { MAX_RECORD, type OutputRecord, type OutputStream, RECORD_HEADER, Segmen
 
 /** Unacknowledged bytes at which a command waits for its reader. */
 const WINDOW_BYTES = 8 * 1024 * 1024;
+/** Bytes that are written at once, as many as Node reads from a pipe. */
+const CHUNK_BYTES = 65_536;
 /** Newest bytes that are kept of a command that waits for no reader. */
 const KEPT_BYTES = 64 * 1024 * 1024;
 
@@ -74,10 +76,10 @@ export class CommandLog implements RoomUser {
   /** Adds bytes, however many. Resolves when they can be read; what is added to a closed log is dropped. Never rejects. */
   append(stream: OutputStream, bytes: Buffer): Promise<void> {
     this.#appending = this.#appending.then(async () => {
-      for (let at = 0; at < bytes.length && !this.#isClosed; at += MAX_RECORD) {
-        const piece = bytes.subarray(at, at + MAX_RECORD);
-        await this.#place({ stream, position: this.#next, bytes: piece });
-        this.#next += piece.length;
+      for (let at = 0; at < bytes.length && !this.#isClosed; at += CHUNK_BYTES) {
+        const chunk = bytes.subarray(at, at + CHUNK_BYTES);
+        await this.#place(recordsOf(stream, this.#next, chunk));
+        this.#next += chunk.length;
       }
     });
     return this.#appending;
@@ -121,23 +123,24 @@ export class CommandLog implements RoomUser {
     this.#options.room.leave(this);
   }
 
-  /** Writes a record to the last file, to a new one, or keeps it in memory where the disk is full. */
-  async #place(record: OutputRecord): Promise<void> {
+  /** Writes records to the last file, to a new one, or keeps them in memory where the disk is full. */
+  async #place(records: readonly OutputRecord[]): Promise<void> {
     const { directory, drops, random, room } = this.#options;
-    const length = RECORD_HEADER + record.bytes.length;
+    const start = this.#next;
+    const length = records.reduce((sum, { bytes }) => sum + RECORD_HEADER + bytes.length, 0);
     if (drops) {
       while (this.#segments.length > 1 && (this.bytes + length > this.#limit || !room.has(length))) this.#dropOldest();
     }
     for (;;) {
-      if (await this.#segments.at(-1)?.write(record)) return;
-      const fresh = await Segment.create(directory, record.position, random).catch(() => undefined);
-      if (await fresh?.write(record)) {
+      if (await this.#segments.at(-1)?.write(records)) return;
+      const fresh = await Segment.create(directory, start, random).catch(() => undefined);
+      if (await fresh?.write(records)) {
         this.#segments.push(fresh as Segment);
         return;
       }
       await fresh?.close();
       if (!drops || this.#segments.length === 0) {
-        this.#segments.push(Segment.inMemory(record.position, record));
+        this.#segments.push(Segment.inMemory(start, records));
         return;
       }
       this.#dropOldest();
@@ -147,7 +150,7 @@ export class CommandLog implements RoomUser {
   /** A record in memory means that the disk is full: its reader comes first. */
   #hasRoom(): boolean {
     if (this.#segments.some(({ isInMemory }) => isInMemory)) return false;
-    return this.bytes < this.#limit && this.#options.room.has(MAX_RECORD);
+    return this.bytes < this.#limit && this.#options.room.has(CHUNK_BYTES);
   }
 
   #dropOldest(): void {
@@ -162,4 +165,12 @@ export class CommandLog implements RoomUser {
     this.#waiting.clear();
     for (const fn of waiting) fn();
   }
+}
+
+function recordsOf(stream: OutputStream, position: number, chunk: Buffer): OutputRecord[] {
+  const records: OutputRecord[] = [];
+  for (let at = 0; at < chunk.length; at += MAX_RECORD) {
+    records.push({ stream, position: position + at, bytes: chunk.subarray(at, at + MAX_RECORD) });
+  }
+  return records;
 }

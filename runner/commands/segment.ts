@@ -21,8 +21,8 @@ export const RECORD_HEADER = 5;
 const SEGMENT_BYTES = 1_048_576;
 /** Distance of the places in a file whose positions are remembered. */
 const INDEX_BYTES = 32_768;
-/** Bytes of one read: from a remembered place, at least one record that is asked for is complete within them. */
-const READ_BYTES = 2 * INDEX_BYTES + MAX_RECORD;
+/** Bytes of one read. From a remembered place on, at least one record that is asked for is complete within them. */
+const READ_BYTES = 4 * (RECORD_HEADER + MAX_RECORD);
 /** Linux's bit of O_TMPFILE beside O_DIRECTORY (include/uapi/asm-generic/fcntl.h); Node has no name for it. */
 const TMPFILE_BIT = 0o20_000_000;
 
@@ -50,22 +50,22 @@ export class Segment {
     return new Segment(start, await openUnnamed(directory, random));
   }
 
-  /** Returns a segment with one record in memory: for a disk that is full. */
-  static inMemory(start: number, record: OutputRecord): Segment {
+  /** Returns a segment with records in memory: for a disk that is full. */
+  static inMemory(start: number, records: readonly OutputRecord[]): Segment {
     const segment = new Segment(start);
-    segment.#content = recordBytes(record);
-    segment.#wrote(record);
+    segment.#content = bytesOf(records);
+    segment.#wrote(records);
     return segment;
   }
 
-  /** True where its only record is in memory. */
+  /** True where its records are in memory. */
   get isInMemory(): boolean {
     return this.#file === undefined;
   }
 
-  /** Adds a record. False where it has no room for it or the disk has none; nothing is changed then. */
-  async write(record: OutputRecord): Promise<boolean> {
-    const bytes = recordBytes(record);
+  /** Adds records. False where it has no room for them or the disk has none; nothing is changed then. */
+  async write(records: readonly OutputRecord[]): Promise<boolean> {
+    const bytes = bytesOf(records);
     if (!this.#file || this.size + bytes.length > SEGMENT_BYTES) return false;
     try {
       for (let done = 0; done < bytes.length; ) {
@@ -76,7 +76,7 @@ export class Segment {
     } catch {
       return false;
     }
-    this.#wrote(record);
+    this.#wrote(records);
     return true;
   }
 
@@ -108,19 +108,25 @@ export class Segment {
     return bytes.subarray(0, done);
   }
 
-  #wrote({ bytes }: OutputRecord): void {
-    const last = this.#index.at(-1);
-    if (!last || this.size - last.offset >= INDEX_BYTES) this.#index.push({ position: this.end, offset: this.size });
-    this.size += RECORD_HEADER + bytes.length;
-    this.end += bytes.length;
+  #wrote(records: readonly OutputRecord[]): void {
+    for (const { bytes } of records) {
+      const last = this.#index.at(-1);
+      if (!last || this.size - last.offset >= INDEX_BYTES) this.#index.push({ position: this.end, offset: this.size });
+      this.size += RECORD_HEADER + bytes.length;
+      this.end += bytes.length;
+    }
   }
 }
 
-function recordBytes({ stream, bytes }: OutputRecord): Buffer {
-  const header = Buffer.allocUnsafe(RECORD_HEADER);
-  header.writeUInt8(stream);
-  header.writeUInt32BE(bytes.length, 1);
-  return Buffer.concat([header, bytes]);
+function bytesOf(records: readonly OutputRecord[]): Buffer {
+  return Buffer.concat(
+    records.flatMap(({ stream, bytes }) => {
+      const header = Buffer.allocUnsafe(RECORD_HEADER);
+      header.writeUInt8(stream);
+      header.writeUInt32BE(bytes.length, 1);
+      return [header, bytes];
+    }),
+  );
 }
 
 /** Returns what the complete records hold from `from` on; neighbours of one stream become one record. `position` is the first one's. */

@@ -9,10 +9,10 @@ export const loopBugs: readonly Bug[] = [
     edits: [
       {
         file: 'controller/decide/suspend-reason.ts',
-        find: 'const since = Math.max(lastActivity(draft.world), Date.parse(pod.metadata.creationTimestamp));',
+        find: 'const since = Math.max(lastActivity(draft.world), ofCommands, Date.parse(pod.metadata.creationTimestamp));',
         replace: `const createdAt = Date.parse(pod.metadata.creationTimestamp);
   const isResumed = (session.status?.incarnation ?? 0) > 1;
-  const since = isResumed ? createdAt : Math.max(lastActivity(draft.world), createdAt);`,
+  const since = isResumed ? createdAt : Math.max(lastActivity(draft.world), ofCommands, createdAt);`,
       },
     ],
   },

@@ -369,8 +369,8 @@ export const outcomeBugs: readonly Bug[] = [
     edits: [
       {
         file: 'runner/limits/meter.ts',
-        find: '    if (!holds || this.#living.size + this.#starting.size === 0) return work(ALL_STOPPED);',
-        replace: '    if (!holds || this.#living.size < 1_000) return work(ALL_STOPPED);',
+        find: '    if (!holds || this.#all.length + this.#starting.size === 0) return work(ALL_STOPPED);',
+        replace: '    if (!holds || this.#all.length < 1_000) return work(ALL_STOPPED);',
       },
     ],
   },

@@ -15,7 +15,7 @@ const COPIES = join(CHECKOUT, 'build', 'sim-bugs');
  */
 const COMPILED = '.compiled';
 /** Directories that the simulator needs. */
-const SOURCES = ['api', 'controller', 'core', 'local/apiserver', 'runner', 'test/sim', 'test/support'];
+const SOURCES = ['api', 'controller', 'core', 'local/apiserver', 'runner', 'test/sim', 'test/support', 'test/times'];
 
 export interface Hunt {
   /** The seed that finds the bug; undefined when none does. */

@@ -14,7 +14,6 @@ const ALONE: Record<string, string> = {
   'controller/act/make-room.ts': 'an action about which no other file of the folder is',
   'controller/act/read-files.ts': 'an action about which no other file of the folder is',
   'controller/decide/conditions/admitted.ts': 'each condition of this folder stands in its file',
-  'controller/observed/urgency.ts': 'a rule of one idea: whom a new leader hears of first',
   'controller/pools/pod-numbers.ts': 'the arithmetic of the numbers of a pool’s pods, tested alone',
   'controller/status/secrets-hidden.ts': 'each condition of this folder stands in its file',
   'core/frames/validate.ts':

@@ -214,6 +214,15 @@ describe('commands inside a running session', skipIf(noHelper), () => {
     assert.deepEqual([code, stderr], [137, `berth: command ${id}: it was ended by a signal of a client\n`]);
   });
 
+  test('keep an idle session until they have ended', async () => {
+    const agent = ['--input-as', 'text', '--result', 'text', '--workdir', work, '--', 'sh', '-c', 'true'];
+    await caller.ok('create', 'idle', '--idle', '2s', ...agent);
+    await caller.ok('turn', 'idle', 'x');
+    await caller.ok('exec', '--detach', 'idle', '--', 'sh', '-c', 'sleep 8; echo yes >finished');
+    await caller.ok('wait', 'idle', '--for=suspended', '--timeout', '60s');
+    assert.equal(readFileSync(join(work, 'finished'), 'utf8'), 'yes\n');
+  });
+
   test('end with their pod when the session is suspended or deleted, and the caller hears why', async () => {
     await session('gone');
     const args = ['exec', 'gone', '--', 'sh', '-c', 'echo ready; exec sleep 1000'];

@@ -47,12 +47,8 @@ export const controllerConfig = z.object({
   BERTH_LEASE_NAME: z.string().min(1).default('berth-controller'),
   /** Duration of the lease: a leader that was killed is replaced after this time. */
   BERTH_LEASE_DURATION: milliseconds('15s'),
-  /** Time after which a bound runner that owes an answer is given up with its pod. */
-  BERTH_UNRESPONSIVE: milliseconds('30s'),
   /** Time after the last message to an idle runner after which its attach is closed until the next one. */
   BERTH_ATTACH_LINGER: milliseconds('1m'),
-  /** Attaches to the pods of one node that may be opened at once. */
-  BERTH_ATTACHES_PER_NODE: z.coerce.number().int().min(1).default(16),
   /** Pace of garbage collection: minimum time between two sweeps of the history and the store of one session. */
   BERTH_GARBAGE_INTERVAL: milliseconds('1m'),
   /**
@@ -90,7 +86,6 @@ export function installationOf(config: ControllerConfig, protocol: number): Inst
     pythonRunnerImage: config.BERTH_PYTHON_RUNNER_IMAGE,
     builder: { uv: config.BERTH_UV, script: config.BERTH_BUILDER },
     imagesArePrograms: config.BERTH_IMAGES_ARE_PROGRAMS,
-    unresponsiveMs: config.BERTH_UNRESPONSIVE,
     nodeGraceMs: config.BERTH_NODE_GRACE,
   };
 }

@@ -31,6 +31,8 @@ export interface ControllerOptions {
   random: Random;
   log: Logger;
   meter?: Meter;
+  /** Attaches to the pods of one node that may be opened at once. Default: 16. */
+  attachesPerNode?: number;
   /** Protocol version that the controller speaks. Default: that of this release. */
   protocol?: number;
 }
@@ -42,6 +44,8 @@ const RELEASE_MS = 2_000;
 /** Time after which waiting sessions count as stuck: longer than any single call or stored result may take. */
 const STALLED_MS = 5 * 60_000;
 
+/** Attaches to the pods of one node that may be opened at once: see docs/decisions/attach.md. */
+const ATTACHES_PER_NODE = 16;
 /** Maximum concurrent calls of the store: half of the client's connections. */
 const STORE_CALLS = 16;
 
@@ -207,6 +211,7 @@ export class Controller {
       random,
       log,
       config,
+      attachesPerNode: this.#options.attachesPerNode ?? ATTACHES_PER_NODE,
       installation: installationOf(config, this.#options.protocol ?? PROTOCOL_VERSION),
       predecessorMs: this.#predecessorMs(leadership, keys),
       onReady: () => this.#elector.settle(leadership),

@@ -41,6 +41,7 @@ export interface PartsOptions {
   random: Random;
   log: Logger;
   config: ControllerConfig;
+  attachesPerNode: number;
   installation: Installation;
   /** Milliseconds until the previous leader's last request is dead; 0 when it released the lease. */
   predecessorMs: number;
@@ -90,7 +91,7 @@ export function partsOf(options: PartsOptions, { isReady, onReady, onOpen, closi
     log,
     keys,
     lingerMs: config.BERTH_ATTACH_LINGER,
-    attachesPerNode: config.BERTH_ATTACHES_PER_NODE,
+    attachesPerNode: options.attachesPerNode,
     isWaitedFor: ({ key }) => {
       const { namespace, name } = refOf(key);
       const session = caches.session(namespace, name);

@@ -37,15 +37,18 @@ export function wasNeverSent(link: LinkView | undefined, podUID: string | undefi
   return link.fresh || link.answered === true;
 }
 
+/** Milliseconds for which a runner may owe an answer, over attaches that are open. */
+export const UNRESPONSIVE_MS = 30_000;
+
 /**
  * Milliseconds for which a runner may owe an answer until its pod is given up. While none of its node answers, the node is given its
  * grace.
  */
 export function silencePatience(
   { nodeSilent }: Pick<LinkView, 'nodeSilent'>,
-  { unresponsiveMs, nodeGraceMs }: { unresponsiveMs: number; nodeGraceMs: number },
+  { nodeGraceMs }: { nodeGraceMs: number },
 ): number {
-  return nodeSilent ? Math.max(unresponsiveMs, nodeGraceMs) : unresponsiveMs;
+  return nodeSilent ? Math.max(UNRESPONSIVE_MS, nodeGraceMs) : UNRESPONSIVE_MS;
 }
 
 /**

@@ -77,8 +77,6 @@ export interface Installation {
   builder: { uv: string; script: string };
   /** Pods are processes on this machine, as on the embedded cluster, so no runner has to be injected into an image. */
   imagesArePrograms: boolean;
-  /** Milliseconds without an answer after which a pod counts as unresponsive. */
-  unresponsiveMs: number;
   /** Milliseconds after which an unresponsive node is given up, and a pod that should have ended. */
   nodeGraceMs: number;
 }

@@ -3,7 +3,7 @@ import type { StoredPod } from '../../core/kube/builtin.ts';
 import { LABEL_TEMPLATE } from '../../core/resources/names.ts';
 import type { SessionPoolStatus } from '../../core/resources/sessionpool.ts';
 import { movedByClockJumps } from '../observed/clock-jumps.ts';
-import { type LinkView, silencePatience } from '../observed/link-view.ts';
+import { type LinkView, silencePatience, UNRESPONSIVE_MS } from '../observed/link-view.ts';
 import { givenUpAt, isHopeless, isOver, ownContainer, podProblem, startedContainer } from '../observed/pod-status.ts';
 import type { Problem } from '../observed/world.ts';
 import { DEFAULT_START_MS } from '../settings/effective.ts';
@@ -219,9 +219,9 @@ function byValue(world: PoolWorld, pods: readonly PoolPod[]): PoolPod[] {
  * Time by which the pod's runner must answer for the first time, milliseconds since the epoch; Infinity once it has. A pod that runs
  * is asked first: a new leader does not know that it may have answered long ago.
  */
-function answersBy({ now, clockJumps, unresponsiveMs }: PoolWorld, { pod, link }: PoolPod): number {
+function answersBy({ now, clockJumps }: PoolWorld, { pod, link }: PoolPod): number {
   if (!isUnheardOf(link)) return Number.POSITIVE_INFINITY;
-  const asked = startedContainer(pod) ? movedByClockJumps(link?.openedAt ?? now, clockJumps) + unresponsiveMs : 0;
+  const asked = startedContainer(pod) ? movedByClockJumps(link?.openedAt ?? now, clockJumps) + UNRESPONSIVE_MS : 0;
   const createdAt = movedByClockJumps(Date.parse(pod.metadata.creationTimestamp), clockJumps);
   return Math.max(createdAt + DEFAULT_START_MS, asked);
 }

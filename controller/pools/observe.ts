@@ -51,7 +51,6 @@ export function observePool(
     failures: memory.failures,
     counts: { ...memory.counts },
     protocol: installation.protocol,
-    unresponsiveMs: installation.unresponsiveMs,
     nodeGraceMs: installation.nodeGraceMs,
   };
 }

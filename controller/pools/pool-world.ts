@@ -54,6 +54,5 @@ export interface PoolWorld {
   counts: { claimed: number; missed: number };
   /** Protocol version that the controller speaks. */
   protocol: number;
-  unresponsiveMs: number;
   nodeGraceMs: number;
 }

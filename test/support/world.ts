@@ -222,7 +222,6 @@ export function aWorld({ memory, ...change }: WorldChange = {}): World {
       pythonRunnerImage: 'python:1',
       builder: { uv: '/uv', script: '/build.py' },
       imagesArePrograms: false,
-      unresponsiveMs: 30_000,
       nodeGraceMs: 60_000,
     },
     leaderIsReady: true,

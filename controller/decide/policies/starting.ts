@@ -1,7 +1,7 @@
 import type { StoredPod } from '../../../core/kube/builtin.ts';
 import { BUILDER, INJECTOR_CONTAINER } from '../../../core/resources/names.ts';
 import { podSaidBound } from '../../observed/bound-pod.ts';
-import { wasNeverSent } from '../../observed/link-view.ts';
+import { UNRESPONSIVE_MS, wasNeverSent } from '../../observed/link-view.ts';
 import { isGiven } from '../../observed/own-turns.ts';
 import { couldNotStart, isHopeless, ownContainer, podProblem, startedContainer } from '../../observed/pod-status.ts';
 import { isFromPool } from '../../observed/session-pods.ts';
@@ -178,7 +178,7 @@ export function begunAt(draft: Draft, { metadata }: StoredPod): number {
  * problem that no wait can mend gives it up at once.
  */
 export const slowStart: Policy = (draft) => {
-  const { pod, link, now, memory, installation } = draft.world;
+  const { pod, link, now, memory } = draft.world;
   if (!pod || pod.metadata.deletionTimestamp) return undefined;
   const works = isRunnerless(draft)
     ? startedContainer(pod)
@@ -188,7 +188,7 @@ export const slowStart: Policy = (draft) => {
   const problem = reported ?? memory.incarnation.startProblem;
   draft.problems.Pod = problem;
   // A running pod is asked first: a new leader does not know that it may have been bound long ago.
-  const asked = startedContainer(pod) ? waitedSince(draft, link?.openedAt ?? now) + installation.unresponsiveMs : 0;
+  const asked = startedContainer(pod) ? waitedSince(draft, link?.openedAt ?? now) + UNRESPONSIVE_MS : 0;
   const deadline = Math.max(begunAt(draft, pod) + startMs(draft), asked);
   if (now < deadline && !isHopeless(pod)) {
     wake(draft, deadline);

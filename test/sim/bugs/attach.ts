@@ -93,8 +93,8 @@ export const attachBugs: readonly Bug[] = [
     edits: [
       {
         file: 'controller/observed/link-view.ts',
-        find: 'nodeSilent ? Math.max(unresponsiveMs, nodeGraceMs) : unresponsiveMs',
-        replace: 'nodeSilent ? unresponsiveMs : unresponsiveMs',
+        find: 'nodeSilent ? Math.max(UNRESPONSIVE_MS, nodeGraceMs) : UNRESPONSIVE_MS',
+        replace: 'nodeSilent ? UNRESPONSIVE_MS : UNRESPONSIVE_MS',
       },
     ],
   },

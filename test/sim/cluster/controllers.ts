@@ -126,7 +126,6 @@ export class Replica {
         BERTH_NODE_GRACE: `${installation.nodeGraceSeconds}s`,
         BERTH_GARBAGE_INTERVAL: `${installation.garbageSeconds}s`,
         BERTH_ATTACH_LINGER: `${installation.attachLingerSeconds}s`,
-        BERTH_ATTACHES_PER_NODE: installation.attachesPerNode,
         BERTH_POD_UID: `${this.name}-pod-${this.#pods}`,
         BERTH_AGENT_FILES: String(installation.agentFiles),
         BERTH_SESSION_POOLS: String(installation.sessionPools),
@@ -141,6 +140,7 @@ export class Replica {
       log,
       meter: hashedMeter(name, trace),
       protocol: this.protocol,
+      attachesPerNode: installation.attachesPerNode,
     });
     this.#controller = controller;
     trace.line(() => [name, 'starts', `protocol ${this.protocol}`]);

@@ -34,7 +34,7 @@ test('turns go on in their pods after none of their node has answered for less t
   }
 });
 
-test('a runner that does not answer is given up after BERTH_UNRESPONSIVE once another of its node has answered', async () => {
+test('a runner that does not answer is given up after 30 seconds once another of its node has answered', async () => {
   const { world, together } = await onOneNode();
   const [silent, busy] = together as [StoredSession, StoredSession];
   world.freeze(silent, 90_000);

@@ -60,7 +60,6 @@ const aPoolWorld = (replicas: number, pods: PoolPod[], change: Partial<PoolWorld
   failures: undefined,
   counts: { claimed: 0, missed: 0 },
   protocol: PROTOCOL_VERSION,
-  unresponsiveMs: 30_000,
   nodeGraceMs: 60_000,
   ...change,
 });

@@ -135,7 +135,7 @@ export function partsOf(options: PartsOptions, { isReady, onReady, onOpen, closi
     queued: () => ledger.waiting(),
     inGroups: () => ledger.groups.waiting(),
     requeue: (key) => sessions.changedLast(key),
-    reserve: (key, ms) => ledger.reserveForLateWrite(key, ms),
+    reserve: (key, ms) => ledger.reservations.holdForLateWrite(key, ms),
     open: onOpen,
     signal: AbortSignal.any([signal, closing]),
   });

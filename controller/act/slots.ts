@@ -34,19 +34,19 @@ export async function admitSession(
     log.info({ session: key, uid: session.metadata.uid, incarnation }, 'session admitted');
     if (!claim && world.warm?.fits) effects.pools.count('missed', namespace, world.warm.pool);
   } catch (error) {
-    if (isRefusal(error)) ledger.refused(namespace, pod);
+    if (isRefusal(error)) ledger.reservations.refused(namespace, pod);
     // The slot stays taken until it is known whether this write, or an earlier one of ours, took effect.
-    ledger.failed(namespace, pod, error);
+    ledger.reservations.failed(namespace, pod, error);
     if (isConflict(error)) {
       // No write of this version can take effect any more: a live read shows which one has.
       await api.get(sessions, { namespace, name }, { signal });
       // The session keeps its position in the queue: no other gets the slot that is released.
       ledger.wait(world.applicant);
-      ledger.confirm(namespace, pod);
+      ledger.reservations.confirm(namespace, pod);
     }
     throw error;
   }
-  ledger.confirm(namespace, pod);
+  ledger.reservations.confirm(namespace, pod);
 }
 
 /** Begins to read the state that the runner will be given, while the session gets its pod. */
@@ -73,12 +73,12 @@ export async function withSlotHeld(
   const { ledger } = effects;
   const { namespace } = world.session.metadata;
   if (!ledger.hasSlot(namespace, pod)) return;
-  ledger.hold({ key, namespace, class: world.session.spec.class }, pod);
+  ledger.reservations.hold({ key, namespace, class: world.session.spec.class }, pod);
   try {
     await make();
   } catch (error) {
-    ledger.failed(namespace, pod, error);
+    ledger.reservations.failed(namespace, pod, error);
     throw error;
   }
-  ledger.confirm(namespace, pod);
+  ledger.reservations.confirm(namespace, pod);
 }

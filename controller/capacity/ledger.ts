@@ -1,6 +1,5 @@
 import type { StoredPod } from '../../core/kube/builtin.ts';
 import { keyOf, refOf } from '../../core/kube/cache.ts';
-import { isConflict, isRefusal } from '../../core/kube/errors.ts';
 import type { Clock } from '../../core/runtime.ts';
 import type { Caches } from '../caches/caches.ts';
 import type { Watches } from '../caches/watches.ts';
@@ -17,6 +16,7 @@ import { Offers } from './offers.ts';
 import { PreemptionPlan } from './plan.ts';
 import { poolRoom, type Room } from './pool-room.ts';
 import { Queue } from './queue.ts';
+import { Reservations } from './reservations.ts';
 import { SlotUsage } from './slot-usage.ts';
 import type { Space, Tally } from './tally.ts';
 import { UnclaimedPods } from './unclaimed-pods.ts';
@@ -55,12 +55,11 @@ const STALE_MS = 180_000;
 export class Ledger {
   /** The concurrency groups, counted in the same way. */
   readonly groups: Groups;
+  readonly reservations: Reservations;
   readonly #options: LedgerOptions;
   readonly #slotUsage: SlotUsage;
   readonly #queue = new Queue();
   readonly #plan: PreemptionPlan;
-  /** Pods whose creation may still take effect. */
-  readonly #unconfirmed: Unconfirmed;
   readonly #unclaimed: UnclaimedPods;
   readonly #offers: Offers;
   #open = false;
@@ -73,7 +72,7 @@ export class Ledger {
       (pod) => this.#released(pod),
     );
     this.#unclaimed = new UnclaimedPods(this.#slotUsage);
-    this.#unconfirmed = new Unconfirmed(clock, caches);
+    this.reservations = new Reservations({ caches, clock, queue: this.#queue, slotUsage: this.#slotUsage });
     this.groups = new Groups(onChange, epoch, new Unconfirmed(clock, caches));
     this.#offers = new Offers({
       clock,
@@ -130,7 +129,7 @@ export class Ledger {
     this.groups.close();
     this.#plan.stop();
     this.#offers.close();
-    this.#unconfirmed.close();
+    this.reservations.close();
   }
 
   /** The session of that name, or a turn that names it, is not as it was in the caches. */
@@ -184,7 +183,7 @@ export class Ledger {
   }
 
   /**
-   * Takes a slot for the pod if one is free; it stays taken until `settle`. A pod of a pool has its slot already, which goes
+   * Takes a slot for the pod if one is free; it stays taken until `confirm`. A pod of a pool has its slot already, which goes
    * to the first session that reserves it.
    */
   reserve(applicant: Applicant, pod: string): boolean {
@@ -200,7 +199,7 @@ export class Ledger {
     const served = this.#offers.with(applicant);
     if (this.#queue.leave(key)) this.#offers.taken(key);
     else this.#offers.forget();
-    this.hold(applicant, pod);
+    this.reservations.hold(applicant, pod);
     this.#queue.served(namespace, this.#options.clock.now(), keyOf({ namespace, name: pod }));
     if (served?.othersFollow) this.vacancy();
     return true;
@@ -236,12 +235,12 @@ export class Ledger {
   }
 
   /**
-   * Takes a slot for a new pod of a pool, in the pod's own name, if there is room. It stays taken until `settle`, and the pod is
+   * Takes a slot for a new pod of a pool, in the pod's own name, if there is room. It stays taken until `confirm`, and the pod is
    * neither claimed nor given up before.
    */
   reserveForPool(space: Space & { class: string }, pod: string): boolean {
     if (!this.room(space).free) return false;
-    this.hold({ key: keyOf({ namespace: space.namespace, name: pod }), ...space }, pod);
+    this.reservations.hold({ key: keyOf({ namespace: space.namespace, name: pod }), ...space }, pod);
     return true;
   }
 
@@ -262,55 +261,9 @@ export class Ledger {
     this.#offers.renew();
   }
 
-  /** The pod is about to be made for the session: it counts until `settle`, even if its session goes before. */
-  hold({ key, namespace, class: ofClass }: Omit<Applicant, 'priority' | 'since'>, pod: string): void {
-    const since = this.#options.clock.now();
-    this.#slotUsage.reserve(keyOf({ namespace, name: pod }), { name: key, namespace, class: ofClass, since });
-  }
-
-  /**
-   * Reserves a slot for `ms` milliseconds for a pod that a late write of the earlier leader may still give the session,
-   * beside the slot of the pod that this leader gives it.
-   */
-  reserveForLateWrite(key: string, ms: number): void {
-    const { namespace, name } = refOf(key);
-    const session = this.#options.caches.session(namespace, name);
-    if (!session || session.status?.podName) return;
-    const late = `late pod of ${name}`;
-    this.hold(applicantOf(session, []), late);
-    this.#unconfirmed.awaitFor(keyOf({ namespace, name: late }), ms, () => this.confirm(namespace, late));
-  }
-
   /** Reports whether the pod has a slot: it exists, has one reserved, or belongs to a session that was admitted with it. */
   hasSlot(namespace: string, pod: string): boolean {
     return this.#slotUsage.holder(keyOf({ namespace, name: pod })) !== undefined;
-  }
-
-  /**
-   * The API server refused to admit the session with the pod: its namespace keeps its turn in the queue, unless an earlier
-   * request of the same may have taken effect.
-   */
-  refused(namespace: string, pod: string): void {
-    const key = keyOf({ namespace, name: pod });
-    if (!this.#unconfirmed.has(key)) this.#queue.refused(key);
-  }
-
-  /** Ends a reservation: the caches show the pod, or it can no longer be created. */
-  confirm(namespace: string, pod: string): void {
-    const key = keyOf({ namespace, name: pod });
-    this.#queue.confirmed(key);
-    this.#unconfirmed.end(key);
-    this.#slotUsage.confirm(key);
-  }
-
-  /**
-   * Ends the reservation after a request for the pod has failed, or keeps it as long as the request may take effect. A refusal does
-   * not, if nothing is under way from an earlier request.
-   */
-  failed(namespace: string, pod: string, error: unknown): void {
-    const key = keyOf({ namespace, name: pod });
-    if (isRefusal(error) && !isConflict(error) && !this.#unconfirmed.has(key)) this.confirm(namespace, pod);
-    else this.#unconfirmed.await(key, () => this.confirm(namespace, pod));
   }
 
   /** Has the session wait for a slot. */

@@ -61,7 +61,7 @@ export class SlotUsage {
     this.#drop(pod, 'pod');
   }
 
-  /** Claims a slot at once, before the caches show anything of it, until `settle`. */
+  /** Claims a slot at once, before the caches show anything of it, until `confirm`. */
   reserve(pod: string, holder: Holder): void {
     this.#claim(pod, 'reservation', holder);
   }

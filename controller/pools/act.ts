@@ -65,10 +65,10 @@ async function createOne(
     });
     memory.numbers.sawPod(number);
   } catch (error) {
-    ledger.failed(namespace, name, error);
+    ledger.reservations.failed(namespace, name, error);
     throw error;
   }
-  ledger.confirm(namespace, name);
+  ledger.reservations.confirm(namespace, name);
   return true;
 }
 

@@ -22,9 +22,9 @@ export const bugs: readonly Bug[] = [
     focus: { maxRunning: 1 },
     edits: [
       {
-        file: 'controller/capacity/ledger.ts',
-        find: '    this.#slotUsage.reserve(keyOf({ namespace, name: pod }), { name: key, namespace, class: ofClass, since });',
-        replace: '    void [namespace, pod, key, ofClass, since];',
+        file: 'controller/capacity/reservations.ts',
+        find: '    slotUsage.reserve(keyOf({ namespace, name: pod }), { name: key, namespace, class: ofClass, since: clock.now() });',
+        replace: '    void [slotUsage, clock, namespace, pod, key, ofClass];',
       },
     ],
   },

@@ -51,7 +51,7 @@ describe('the slot', () => {
     assert.equal(ledger.reserve(applicant, name), true);
     ledger.wait(applicant);
     told.length = 0;
-    ledger.confirm('a', name);
+    ledger.reservations.confirm('a', name);
     assert.deepEqual([told, available(ledger, applicant)], [['a/1'], true], 'refused');
     ledger.podChanged(
       { ...pod, metadata: { ...pod.metadata, labels: { ...unclaimed, 'berth.dev/session-uid': 'other' } } },

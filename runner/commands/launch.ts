@@ -14,6 +14,8 @@ export interface LaunchOptions {
   directories: Directories;
   /** PATH of the agent. */
   path: string;
+  /** Returns where a path of the pod is on this machine. */
+  locate: (path: string) => string;
   /** Socket for requests that belong to no turn. */
   socket: string;
   start: StartProcess;
@@ -30,7 +32,7 @@ export function launcher(options: LaunchOptions): (start: CommandStart) => Promi
   return async ({ command, cwd, env: own, tty }) => {
     remakeDirectories(directories);
     const home = facts.agent.workingDir ?? directories.work;
-    const folder = resolve(home, cwd ?? '.');
+    const folder = resolve(home, options.locate(cwd ?? '.'));
     const problem = directoryProblem(folder);
     if (problem) throw new TurnFailure('WorkingDirInvalid', `start.cwd: ${folder} ${problem}`);
     const env: Record<string, string> = {

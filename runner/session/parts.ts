@@ -106,7 +106,7 @@ export function partsFor(bind: Bind, surroundings: Surroundings, free: Promise<v
     };
   };
   const shared = { facts, directories: own, path, clock };
-  const launch = launcher({ ...shared, socket: commandSocketPath(directories), start: startAs('command') });
+  const launch = launcher({ ...shared, locate, socket: commandSocketPath(directories), start: startAs('command') });
   return {
     driver: makeDriver({ ...shared, start: startAs('turn'), flow: surroundings.flow }),
     commands: new Commands({ launch, directory: directories.run, clock, random }),

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -51,6 +51,22 @@ class Wire {
     this.#server.close();
     this.cut();
   }
+}
+
+/** Helpers that the embedded cluster of this BERTH_HOME has started. */
+function helpersOf(home: string): number[] {
+  return readdirSync('/proc')
+    .map(Number)
+    .filter((pid) => {
+      try {
+        if (!readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes('berth-enter')) return false;
+        const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
+        const parent = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1];
+        return readFileSync(`/proc/${parent}/environ`, 'latin1').includes(home);
+      } catch {
+        return false;
+      }
+    });
 }
 
 describe('commands inside a running session', skipIf(noHelper), () => {
@@ -152,6 +168,23 @@ describe('commands inside a running session', skipIf(noHelper), () => {
     assert.deepEqual([code, bytes, hash.digest('hex')], [3, length, expected.digest('hex')]);
     assert.equal(readFileSync(join(work, 'starts'), 'utf8'), 'started\n');
     assert.ok(cuts > 3, `${cuts} cuts`);
+  });
+
+  test('go on and lose nothing when their helpers are killed', async () => {
+    const started = caller.start(['exec', 'notes', '--', 'sh', '-c', 'seq 1 3000000; exit 5']);
+    let killed = 0;
+    let bytes = 0;
+    started.child.stdout?.on('data', (chunk: Buffer) => {
+      bytes += chunk.length;
+      if (bytes < (killed + 1) * 4_000_000) return;
+      killed += 1;
+      for (const pid of helpersOf(caller.home)) process.kill(pid, 'SIGKILL');
+    });
+    const { code, stdout } = await started.ended;
+    const lines = stdout.split('\n');
+    assert.deepEqual([code, lines.length, lines.at(-2)], [5, 3_000_001, '3000000']);
+    assert.ok(lines.every((line, i) => i === 3_000_000 || Number(line) === i + 1));
+    assert.ok(killed > 0);
   });
 
   test('get input once, also where the connection is cut while it is sent', async () => {

@@ -61,6 +61,7 @@ class Bench implements AsyncDisposable {
       facts,
       directories,
       path: process.env.PATH ?? '',
+      locate: (path: string) => path.replace(/^\/workspace/, directories.tmp),
       socket: 'no-socket',
       start,
       clock: systemClock,
@@ -131,6 +132,9 @@ test.skipIf(noKeeper)(
     const other = bench.sh('pwd', { cwd: '../state' });
     await other.exit();
     assert.equal(other.output().toString(), `${directories.state}\n`);
+    const volume = bench.sh('pwd', { cwd: '/workspace' });
+    await volume.exit();
+    assert.equal(volume.output().toString(), `${directories.tmp}\n`);
   },
 );
 

@@ -88,3 +88,24 @@ describe('files of a running session', { concurrent: true }, () => {
     assert.match(said, /gave no answer|does not take the hello/);
   });
 });
+
+describe('commands inside a running session', { concurrent: true }, () => {
+  for (const runner of ['Image', 'Injected'] as const) {
+    test(`run in a pod whose runner is ${runner}, with the agent’s variables, and end as they end`, async (t) => {
+      const call = await makeSession(t, runner);
+      const sh = (script: string) => [...SHELLS[runner], `B="\${BUSYBOX:-}"; cd "$BERTH_STATE_DIR"; ${script}`];
+      const large = await call('exec', 'notes', '--', ...sh('$B cat large'));
+      assert.equal(large.length, 20_000 * 1024);
+      await assert.rejects(call('exec', 'notes', '--', ...sh('echo why >&2; exit 7')), { actual: 7, message: /why/ });
+      const id = (await call('exec', '--detach', 'notes', '--', ...sh('$B sleep 1000'))).trim();
+      assert.match(await call('exec', '--list', 'notes'), new RegExp(`^${id} +Running, detached `, 'm'));
+      await call('exec', '--kill', id, 'notes');
+      await assert.rejects(call('exec', '--attach', id, 'notes'), { actual: 143 });
+      const suspended = call('exec', 'notes', '--', ...sh('$B sleep 1000'));
+      const ended = assert.rejects(suspended, { actual: 255 });
+      await call('suspend', 'notes');
+      await ended;
+      await assert.rejects(call('exec', 'notes', '--', ...sh('true')), { actual: 255, message: /is suspended/ });
+    });
+  }
+});

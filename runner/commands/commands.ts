@@ -54,7 +54,11 @@ export class Commands {
     const wish = visit.hello;
     if (wish.want === 'commands') this.#list(visit);
     else if (wish.want === 'signal') this.#signal(visit, wish);
-    else if (wish.want === 'command') void this.#attach(visit, wish);
+    else if (wish.want === 'command') {
+      this.#attach(visit, wish).catch((error) => {
+        visit.refuse(refusal('CommandFailed', `the output of command ${wish.id} cannot be read: ${errorCode(error)}`));
+      });
+    }
   }
 
   /** Sets whether the session is suspended: commands stand then, and none is started. The caller has their processes stand. */
@@ -121,6 +125,7 @@ export class Commands {
       reader.isGone = true;
       if (!this.#isSuspended) command.attached(isAttached(entry.readers));
       if (entry.isKnown) this.#dropKnown(entry);
+      this.#dropOldest();
       this.#options.clock.setTimer(NO_READER_MS, () => {
         if (entry.readers.delete(reader) && entry.readers.size > 0) command.log.acknowledge(lowest(entry.readers));
       });
@@ -167,12 +172,24 @@ export class Commands {
     else command.attached(isAttached(entry.readers));
     void command.over.then(() => {
       this.#lastActivity = this.#options.clock.monotonic();
-      entry.cancelDrop = this.#options.clock.setTimer(KEPT_MS, () => this.#drop(entry));
-      const ended = [...this.#entries.values()].filter((each) => each.command?.exit);
-      // A map has its entries in the order in which they were added; the one that ended first goes first.
-      ended.sort((a, b) => (a.command?.ended ?? '').localeCompare(b.command?.ended ?? ''));
-      for (const old of ended.slice(0, Math.max(0, ended.length - MAX_ENDED))) this.#drop(old);
+      this.#keepFor(entry, KEPT_MS);
+      this.#dropOldest();
     });
+  }
+
+  /** Drops a command after a time, or after as long again while somebody reads it. */
+  #keepFor(entry: Entry, ms: number): void {
+    entry.cancelDrop = this.#options.clock.setTimer(ms, () => {
+      if (isAttached(entry.readers)) this.#keepFor(entry, ms);
+      else this.#drop(entry);
+    });
+  }
+
+  /** Drops the commands that ended first, if too many have ended that nobody reads. */
+  #dropOldest(): void {
+    const ended = [...this.#entries.values()].filter(({ command, readers }) => command?.exit && !isAttached(readers));
+    ended.sort((a, b) => (a.command?.ended ?? '').localeCompare(b.command?.ended ?? ''));
+    for (const old of ended.slice(0, Math.max(0, ended.length - MAX_ENDED))) this.#drop(old);
   }
 
   /** Drops a command whose exit a client has, once nobody else reads it. */

@@ -10,6 +10,7 @@ import { systemRandom as random, systemClock } from '../../../../core/system.ts'
 import { hiddenBy } from '../../../../core/text/hidden.ts';
 import { Commands } from '../../../../runner/commands/commands.ts';
 import { launcher } from '../../../../runner/commands/launch.ts';
+import { CommandLog } from '../../../../runner/commands/log.ts';
 import { Meter } from '../../../../runner/limits/meter.ts';
 import { keeperStart } from '../../../../runner/process/keeper.ts';
 import { directoriesUnder, makeDirectories } from '../../../../runner/system/directories.ts';
@@ -203,10 +204,35 @@ test.skipIf(noKeeper)('an exit that no client has is kept for ten minutes', asyn
 test.skipIf(noKeeper)('of the commands that have ended the newest sixteen are kept', async () => {
   await using bench = new Bench();
   for (let i = 0; i < 18; i++) {
-    await bench.sh('true', {}, { id: `n${i}` }).exit();
+    const visit = bench.sh('true', {}, { id: `n${i}` });
+    await visit.exit();
+    visit.leave();
     await bench.clock.advance(1);
   }
   assert.deepEqual([bench.list().length, bench.list()[0]?.id], [16, 'n2']);
+});
+
+test.skipIf(noKeeper)('a command that has ended is not dropped while somebody reads it', async () => {
+  await using bench = new Bench();
+  const visit = bench.sh('echo kept', {}, { id: 'read' });
+  await visit.exit();
+  await bench.clock.advance(3_000_000);
+  assert.equal(bench.list().length, 1);
+  visit.leave();
+  await bench.clock.advance(600_000);
+  assert.deepEqual(bench.list(), []);
+});
+
+test.skipIf(noKeeper)('a log that cannot be read is told to its reader, and the runner goes on', async () => {
+  await using bench = new Bench();
+  const read = CommandLog.prototype.read;
+  CommandLog.prototype.read = () => Promise.reject(Object.assign(new Error('read'), { code: 'EIO' }));
+  try {
+    const visit = bench.sh('echo lost', {}, { id: 'eio' });
+    assert.match((await visit.refused()).message, /the output of command eio cannot be read: EIO/);
+  } finally {
+    CommandLog.prototype.read = read;
+  }
 });
 
 test.skipIf(noKeeper)(

@@ -11,6 +11,7 @@ import { errorCode } from '../system/errors.ts';
 import { Attachment } from './attachment.ts';
 import { Command, NO_READER_MS } from './command.ts';
 import { CommandLog } from './log.ts';
+import { Readers } from './readers.ts';
 import { Room } from './room.ts';
 
 /** Limit of the logs of a session's commands together, bytes. */
@@ -65,7 +66,7 @@ export class Commands {
   suspend(suspended: boolean): void {
     if (suspended === this.#isSuspended) return;
     this.#isSuspended = suspended;
-    for (const { command, readers } of this.#entries.values()) command?.stand(suspended, isAttached(readers));
+    for (const { command, readers } of this.#entries.values()) command?.stand(suspended, readers.isAttached);
   }
 
   /** Ends all commands. Resolves when no process is left. */
@@ -110,24 +111,23 @@ export class Commands {
     const attachment = new Attachment(visit, command, {
       from,
       hasInput: () => entry.input === attachment,
-      onAcknowledged: () => command.log.acknowledge(lowest(entry.readers)),
+      onAcknowledged: () => command.log.acknowledge(entry.readers.acknowledged ?? 0),
       onExitKnown: () => {
         entry.isKnown = true;
         visit.close();
       },
     });
-    forgetOneGone(entry.readers, from);
-    const reader: Reader = { attachment, isGone: false };
-    entry.readers.add(reader);
+    const reader = entry.readers.add(attachment, from);
     if (input) entry.input = attachment;
     if (!this.#isSuspended) command.attached(true);
     visit.gone.addEventListener('abort', () => {
       reader.isGone = true;
-      if (!this.#isSuspended) command.attached(isAttached(entry.readers));
+      if (!this.#isSuspended) command.attached(entry.readers.isAttached);
       if (entry.isKnown) this.#dropKnown(entry);
       this.#dropOldest();
       this.#options.clock.setTimer(NO_READER_MS, () => {
-        if (entry.readers.delete(reader) && entry.readers.size > 0) command.log.acknowledge(lowest(entry.readers));
+        entry.readers.forget(reader);
+        command.log.acknowledge(entry.readers.acknowledged ?? 0);
       });
     });
     await attachment.run();
@@ -150,7 +150,7 @@ export class Commands {
     if (running.length >= MAX_RUNNING) {
       return refusal('TooManyCommands', `${running.length} commands run; at most ${MAX_RUNNING} may; end one first`);
     }
-    const entry: Entry = { id, start, begun: this.#begin(id, start), readers: new Set(), isKnown: false };
+    const entry: Entry = { id, start, begun: this.#begin(id, start), readers: new Readers(), isKnown: false };
     this.#entries.set(id, entry);
     entry.begun.then(
       (command) => this.#begun(entry, command),
@@ -169,7 +169,7 @@ export class Commands {
   #begun(entry: Entry, command: Command): void {
     entry.command = command;
     if (this.#isSuspended) command.stand(true, false);
-    else command.attached(isAttached(entry.readers));
+    else command.attached(entry.readers.isAttached);
     void command.over.then(() => {
       this.#lastActivity = this.#options.clock.monotonic();
       this.#keepFor(entry, KEPT_MS);
@@ -180,21 +180,21 @@ export class Commands {
   /** Drops a command after a time, or after as long again while somebody reads it. */
   #keepFor(entry: Entry, ms: number): void {
     entry.cancelDrop = this.#options.clock.setTimer(ms, () => {
-      if (isAttached(entry.readers)) this.#keepFor(entry, ms);
+      if (entry.readers.isAttached) this.#keepFor(entry, ms);
       else this.#drop(entry);
     });
   }
 
   /** Drops the commands that ended first, if too many have ended that nobody reads. */
   #dropOldest(): void {
-    const ended = [...this.#entries.values()].filter(({ command, readers }) => command?.exit && !isAttached(readers));
+    const ended = [...this.#entries.values()].filter(({ command, readers }) => command?.exit && !readers.isAttached);
     ended.sort((a, b) => (a.command?.ended ?? '').localeCompare(b.command?.ended ?? ''));
     for (const old of ended.slice(0, Math.max(0, ended.length - MAX_ENDED))) this.#drop(old);
   }
 
   /** Drops a command whose exit a client has, once nobody else reads it. */
   #dropKnown(entry: Entry): void {
-    if (!isAttached(entry.readers)) this.#drop(entry);
+    if (!entry.readers.isAttached) this.#drop(entry);
   }
 
   #drop(entry: Entry): void {
@@ -241,34 +241,12 @@ interface Entry {
   /** Settles when the process runs, or could not be started. */
   begun: Promise<Command>;
   command?: Command;
-  readers: Set<Reader>;
+  readers: Readers;
   /** Newest client that wanted to give input. */
   input?: Attachment;
   /** True once a client has the exit. */
   isKnown: boolean;
   cancelDrop?: () => void;
-}
-
-/** A client that reads, or one that has gone and may come back for what it did not acknowledge. */
-interface Reader {
-  attachment: Attachment;
-  isGone: boolean;
-}
-
-function isAttached(readers: ReadonlySet<Reader>): boolean {
-  return [...readers].some(({ isGone }) => !isGone);
-}
-
-/** Returns the position up to which every client has the output. */
-function lowest(readers: ReadonlySet<Reader>): number {
-  return Math.min(...[...readers].map(({ attachment }) => attachment.acknowledged));
-}
-
-/** Forgets a client that has gone and comes back as another one, which begins where it has acknowledged. */
-function forgetOneGone(readers: Set<Reader>, from: number): void {
-  const gone = [...readers].filter(({ isGone, attachment }) => isGone && attachment.acknowledged <= from);
-  const [nearest] = gone.sort((a, b) => b.attachment.acknowledged - a.attachment.acknowledged);
-  if (nearest) readers.delete(nearest);
 }
 
 function listed({ id, start, started, ended, exit }: Command): CommandListed {

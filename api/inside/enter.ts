@@ -2,7 +2,7 @@
 import { enterSession, type FrameStream } from '../../core/enter/client.ts';
 import type { Wish } from '../../core/enter/hello.ts';
 import { ApiError } from '../../core/kube/errors.ts';
-import { sessions } from '../../core/resources/kinds.ts';
+import { type StoredSession, sessions } from '../../core/resources/kinds.ts';
 import { toProblem } from '../problems/errors.ts';
 import { Problem } from '../problems/problems.ts';
 import { refuseOther } from '../requests/precondition.ts';
@@ -21,12 +21,13 @@ export interface Trace {
 
 /**
  * Opens a connection to the session's present pod. Rejects as `enterSession` does, or with a Problem. The trace ends with a
- * rejection; after that the caller of this function ends it.
+ * rejection; after that the caller of this function ends it. `check`: rejects where this session may not be entered.
  */
 export async function enter(
   call: SessionCall,
   services: Pick<Services, 'api' | 'clock' | 'log'>,
   wish: Wish,
+  check?: (session: StoredSession) => Promise<void>,
 ): Promise<{ frames: FrameStream; trace: Trace }> {
   const { api, clock } = services;
   const { params, query, signal } = call;
@@ -34,6 +35,7 @@ export async function enter(
   try {
     const session = await api.get(sessions, { namespace: params.namespace, name: params.session }, { signal });
     refuseOther(session, query.uid, sessions);
+    await check?.(session);
     return { frames: await enterSession(api, session, wish, { clock, signal }).catch(notAllowed), trace };
   } catch (error) {
     trace.end(error);

@@ -11,6 +11,11 @@ import {
   approvalCreate,
   approvalList,
   artifactList,
+  command,
+  commandCreate,
+  commandList,
+  commandListed,
+  commandSignal,
   idempotencyKey,
   run,
   runCreate,
@@ -34,6 +39,8 @@ inputs.add(turnCreate, { id: 'TurnCreate' });
 inputs.add(approvalCreate, { id: 'ApprovalCreate' });
 inputs.add(runCreate, { id: 'RunCreate' });
 inputs.add(suspendBody, { id: 'Suspend' });
+inputs.add(commandCreate, { id: 'CommandCreate' });
+inputs.add(commandSignal, { id: 'CommandSignal' });
 const outputs = z.registry<{ id: string }>();
 outputs.add(session, { id: 'Session' });
 outputs.add(sessionList, { id: 'SessionList' });
@@ -43,6 +50,9 @@ outputs.add(approval, { id: 'Approval' });
 outputs.add(approvalList, { id: 'ApprovalList' });
 outputs.add(artifactList, { id: 'ArtifactList' });
 outputs.add(run, { id: 'Run' });
+outputs.add(command, { id: 'Command' });
+outputs.add(commandListed, { id: 'CommandListed' });
+outputs.add(commandList, { id: 'CommandList' });
 outputs.add(problemSchema, { id: 'Problem' });
 const schemaName = (type: string) => `${type[0]?.toUpperCase()}${type.slice(1)}Event`;
 for (const [type, schema] of Object.entries(eventData)) outputs.add(schema, { id: schemaName(type) });

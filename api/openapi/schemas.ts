@@ -52,14 +52,15 @@ export const sessionListQuery = listQuery.extend({
 export const allTurnsQuery = listQuery.extend({
   name: dnsSubdomain().optional().describe('Name of a turn: only the turn of this name, of whichever session.'),
 });
-const wait = () =>
+const wait = (of = 'the turn') =>
   duration()
     .refine(
       (text) => !duration().safeParse(text).success || parseDuration(text) <= MAX_WAIT_MS,
       'must not be longer than 60s; ask again when it is over',
     )
-    .describe('Time to wait for the end of the turn, at most 60s.');
+    .describe(`Time to wait for the end of ${of}, at most 60s.`);
 export const waitQuery = z.strictObject({ wait: wait().optional() });
+export const commandQuery = sessionUidQuery.extend({ wait: wait('the command').optional() });
 export const runQuery = z.strictObject({ wait: wait().default('30s') });
 
 /** Text of 1 to 255 printable characters. */
@@ -182,6 +183,70 @@ export const run = z
     error: turnStatus.shape.error,
   })
   .describe('A run and, where it has ended, its result.');
+
+export const commandCreate = z
+  .strictObject({
+    command: z.array(z.string()).min(1).describe('Program and arguments; no shell is between.'),
+    cwd: z.string().min(1).optional().describe('Working directory; default: the agent’s.'),
+    env: z.record(z.string(), z.string()).optional().describe('Variables beside the agent’s.'),
+    timeoutSeconds: z.int().min(1).optional().describe('Time after which it is ended; default: an hour.'),
+    stdin: z.boolean().default(false).describe('true: its input comes by POST …/input or …/attach.'),
+    detach: z.boolean().default(true).describe('false: it waits for readers, and is ended a minute after the last.'),
+    tty: z
+      .strictObject({
+        rows: z.int().min(1).max(65_535),
+        columns: z.int().min(1).max(65_535),
+        term: z.string().optional(),
+      })
+      .optional()
+      .describe('It runs on a terminal of this size.'),
+  })
+  .describe('A command to start in the session’s pod.');
+const commandExit = z
+  .object({
+    code: z.int().optional(),
+    signal: z.string().optional(),
+    reason: z.string().optional().describe('Why it was ended, where it did not end by itself.'),
+    stdout: z.int().describe('Bytes of the stream.'),
+    stderr: z.int(),
+    lost: z.array(z.array(z.int())).describe('Ranges of positions whose output is kept no more: from, to (exclusive).'),
+  })
+  .describe('How a command ended.');
+const commandText = z
+  .strictObject({
+    text: z.string().optional(),
+    base64: z.string().optional().describe('In place of text where it is not UTF-8.'),
+    truncated: z.int().optional().describe('Position from which on GET …/output has the rest.'),
+  })
+  .describe('What it printed, up to 1 MiB.');
+export const command = z
+  .strictObject({
+    id: z.string(),
+    started: z.string().describe('RFC 3339.'),
+    exit: commandExit.optional().describe('Absent while it runs.'),
+    stdout: commandText.optional(),
+    stderr: commandText.optional(),
+  })
+  .describe('A command that was started, with its output where wait was given.');
+export const commandListed = z
+  .object({
+    id: z.string(),
+    command: z.array(z.string()),
+    started: z.string(),
+    ended: z.string().optional(),
+    exit: commandExit.optional(),
+    detach: z.boolean(),
+    tty: z.boolean(),
+  })
+  .describe('A command of a session’s pod.');
+export const commandList = z
+  .strictObject({ items: z.array(commandListed) })
+  .describe('The commands of a session’s pod.');
+export const commandSignal = z.strictObject({
+  signal: z.string().describe('Name of a signal, such as SIGTERM.'),
+  graceSeconds: z.number().min(0).max(3600).optional().describe('Time after which all that is left is killed.'),
+});
+export const inputTaken = z.strictObject({ taken: z.int().describe('Position of the next byte of input.') });
 
 const listOf = <T extends z.ZodType>(item: T, what: string) =>
   z

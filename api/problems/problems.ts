@@ -49,6 +49,7 @@ export const PROBLEMS = {
   PodReplaced: [409, 'The session has got another pod.'],
   CommandNotFound: [404, 'There is no such command.'],
   CommandLost: [410, 'The command is gone with its pod.'],
+  OutputLost: [410, 'The output of the command is kept no more from this position on.'],
   CommandFailed: [422, 'The command cannot be started.'],
   CommandConflict: [409, 'The id of the command is that of another one.'],
   TooManyCommands: [429, 'The session runs as many commands as it may.'],

@@ -8,7 +8,7 @@ import { canonicalJson } from '../../core/json.ts';
 import type { Event } from '../../core/kube/builtin.ts';
 import { isAlreadyExists } from '../../core/kube/errors.ts';
 import { events } from '../../core/kube/resources.ts';
-import type { KubeApi, KubeObject, Resource, Stored } from '../../core/kube/types.ts';
+import type { KubeApi, KubeObject, ObjectRef, Resource, Stored } from '../../core/kube/types.ts';
 import { ANNOTATION_IDEMPOTENCY, API_GROUP_VERSION, LABEL_IDEMPOTENCY_KEY } from '../../core/resources/names.ts';
 import type { reasons } from '../../core/resources/reasons.ts';
 import type { Clock, Random } from '../../core/runtime.ts';
@@ -89,14 +89,56 @@ async function claim<T extends KubeObject>(
   { api, clock, resource, namespace }: CreateOnce<T>,
   { keyHash, bodyHash, name }: { keyHash: string; bodyHash: string; name: string },
 ): Promise<void> {
+  const event = keyEvent(clock, {
+    name: `idempotency-key-${keyHash}`,
+    kind: resource.kind,
+    namespace,
+    of: name,
+    value: bodyHash,
+  });
+  try {
+    await api.create(events, event);
+  } catch (error) {
+    if (!isAlreadyExists(error)) throw error;
+    const { metadata, involvedObject } = await api.get(events, { namespace, name: event.metadata.name as string });
+    if (metadata.annotations?.[ANNOTATION_IDEMPOTENCY] !== bodyHash) throw reused(resource, involvedObject.name ?? '');
+  }
+}
+
+/**
+ * Binds a key to a value, and resolves with the value that it is bound to: this one, or that of an earlier request. The
+ * Event that keeps it goes after its TTL in the cluster.
+ */
+export async function boundValue(
+  { api, clock }: { api: Pick<KubeApi, 'create' | 'get'>; clock: Clock },
+  {
+    scope,
+    key,
+    value,
+    session,
+  }: { scope: readonly string[]; key: string; value: string; session: ObjectRef & { namespace: string } },
+): Promise<string> {
+  const { namespace, name } = session;
+  const eventName = `idempotency-key-${hash(canonicalJson([scope, key]))}`;
+  const event = keyEvent(clock, { name: eventName, kind: 'Session', namespace, of: name, value });
+  try {
+    await api.create(events, event);
+    return value;
+  } catch (error) {
+    if (!isAlreadyExists(error)) throw error;
+    const { metadata } = await api.get(events, { namespace, name: eventName });
+    return metadata.annotations?.[ANNOTATION_IDEMPOTENCY] ?? '';
+  }
+}
+
+function keyEvent(
+  clock: Clock,
+  { name, kind, namespace, of, value }: { name: string; kind: string; namespace: string; of: string; value: string },
+): Event {
   const at = new Date(clock.now()).toISOString().replace(/\.\d+Z$/, 'Z');
-  const event: Event = {
-    metadata: {
-      name: `idempotency-key-${keyHash}`,
-      namespace,
-      annotations: { [ANNOTATION_IDEMPOTENCY]: bodyHash },
-    },
-    involvedObject: { apiVersion: API_GROUP_VERSION, kind: resource.kind, namespace, name },
+  return {
+    metadata: { name, namespace, annotations: { [ANNOTATION_IDEMPOTENCY]: value } },
+    involvedObject: { apiVersion: API_GROUP_VERSION, kind, namespace, name: of },
     type: 'Normal',
     reason: 'IdempotencyKeyUsed' satisfies keyof typeof reasons,
     message: 'Asked for through the HTTP API with an Idempotency-Key; the key cannot be used for anything else now.',
@@ -105,13 +147,6 @@ async function claim<T extends KubeObject>(
     lastTimestamp: at,
     source: { component: 'berth-api' },
   };
-  try {
-    await api.create(events, event);
-  } catch (error) {
-    if (!isAlreadyExists(error)) throw error;
-    const { metadata, involvedObject } = await api.get(events, { namespace, name: event.metadata.name as string });
-    if (metadata.annotations?.[ANNOTATION_IDEMPOTENCY] !== bodyHash) throw reused(resource, involvedObject.name ?? '');
-  }
 }
 
 function reused({ kind }: Pick<Resource, 'kind'>, name: string): Problem {

@@ -1,6 +1,7 @@
 import type { Route } from '../route.ts';
 import { approvalRoutes } from './approvals.ts';
 import { artifactRoutes } from './artifacts.ts';
+import { commandRoutes } from './commands.ts';
 import { eventRoutes } from './events.ts';
 import { fileRoutes } from './files.ts';
 import { logRoutes } from './logs.ts';
@@ -16,5 +17,6 @@ export const routes: Route[] = [
   ...eventRoutes,
   ...logRoutes,
   ...fileRoutes,
+  ...commandRoutes,
   ...runRoutes,
 ];

@@ -21,7 +21,7 @@ describe('the OpenAPI document', () => {
 
   test('every route is in it with its parameters, and its operation has a name of its own', () => {
     const ids = new Set<string>();
-    for (const { method, path, body, creates } of routes) {
+    for (const { method, path, body, takesBytes, creates } of routes) {
       const operation = document.paths[path][method.toLowerCase()];
       ids.add(operation.operationId);
       const inPath = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name);
@@ -30,7 +30,7 @@ describe('the OpenAPI document', () => {
         parameters.filter((parameter) => parameter.in === 'path').map(({ name }) => name),
         inPath,
       );
-      assert.equal(Boolean(operation.requestBody), Boolean(body));
+      assert.equal(Boolean(operation.requestBody), Boolean(body || takesBytes));
       assert.equal(
         parameters.some(({ name }) => name === 'Idempotency-Key'),
         Boolean(creates),

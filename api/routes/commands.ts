@@ -1,0 +1,309 @@
+import { randomUUID } from 'node:crypto';
+import * as z from 'zod';
+import { defined } from '../../core/defined.ts';
+import { encodeFrame, encodeJson, FrameDecoder, type FrameKind } from '../../core/enter/frames.ts';
+import type { CommandListed, CommandReady, CommandStart } from '../../core/enter/hello.ts';
+import { parseDuration } from '../../core/resources/duration.ts';
+import { collect, giveInput, outputFrom, TEXT_BYTES } from '../inside/commands.ts';
+import { enter, type SessionCall } from '../inside/enter.ts';
+import { Download } from '../inside/files.ts';
+import {
+  command,
+  commandCreate,
+  commandList,
+  commandListed,
+  commandQuery,
+  commandSignal,
+  inputTaken,
+  sessionParams,
+  sessionUidQuery,
+} from '../openapi/schemas.ts';
+import { Problem } from '../problems/problems.ts';
+import { boundValue, hash } from '../requests/idempotency.ts';
+import { type Route, route, type Services } from '../route.ts';
+
+const PATH = '/v1/namespaces/{namespace}/sessions/{session}/commands';
+/** Frames that a client of a WebSocket may send. */
+const CLIENT_FRAMES: ReadonlySet<FrameKind> = new Set(['input', 'inputEnd', 'acknowledge', 'resize', 'signal', 'beat']);
+
+const commandParams = sessionParams.extend({
+  id: z
+    .string()
+    .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/, 'is no id of a command')
+    .describe('Id of a command.'),
+});
+const position = () => z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
+const flag = () => z.enum(['true', 'false', '']).default('false');
+const FROM = 'Position of the first byte, counted over both streams; default: the oldest that is kept.';
+
+const right = (verb: 'get' | 'create') => [
+  { verb, resource: 'sessions' as const, subresource: 'exec' as const, nameParam: 'session' },
+];
+const holds = () => 'commands' as const;
+
+export const commandRoutes: Route[] = [
+  route({
+    method: 'POST',
+    path: PATH,
+    operationId: 'startCommand',
+    summary: 'Run a command in a running session',
+    description:
+      'A repeat with the same Idempotency-Key returns the same command and starts none; in another pod it is CommandLost. With wait the answer has the output, and the exit once it has ended.',
+    rights: right('create'),
+    params: sessionParams,
+    query: commandQuery,
+    body: commandCreate,
+    creates: true,
+    responses: { 201: { description: 'The command.', schema: command } },
+    holds,
+    async handle(call, services) {
+      const { params, query, body, key, caller, memory, signal } = call;
+      const { namespace, session: name } = params;
+      const scope = [caller.username, namespace, name];
+      const id = key === undefined ? randomUUID() : `key-${hash(JSON.stringify([...scope, key]))}`;
+      if (query.wait !== undefined) memory.hold(4 * TEXT_BYTES);
+      const wish = { want: 'command' as const, id, start: startOf(body) };
+      const { frames, trace } = await enter(call as SessionCall, services, wish, async ({ metadata, status }) => {
+        if (key === undefined) return;
+        // The pod's runner knows its own commands only: a repeat that comes to another pod would start one more.
+        const value = `${metadata.uid}.${status?.incarnation}`;
+        const bound = await boundValue(services, { scope, key, value, session: { namespace, name } });
+        if (bound === value) return;
+        throw new Problem(
+          'CommandLost',
+          `The command with this Idempotency-Key was in another pod of session "${name}".`,
+        );
+      });
+      const { started } = frames.ready as CommandReady;
+      const ms = query.wait === undefined ? undefined : parseDuration(query.wait);
+      if (ms === undefined) frames.close();
+      try {
+        const { bytes = 0, ...output } =
+          ms === undefined ? {} : await collect(frames, { clock: services.clock, ms, signal });
+        trace.add(bytes);
+        trace.end();
+        return { status: 201, body: { id, started, ...output } };
+      } catch (error) {
+        trace.end(error);
+        throw error;
+      }
+    },
+  }),
+  route({
+    method: 'GET',
+    path: PATH,
+    operationId: 'listCommands',
+    summary: 'List the commands of a session’s pod',
+    description: 'Those that run, and those whose exit no client has acknowledged, for ten minutes.',
+    rights: right('get'),
+    params: sessionParams,
+    query: sessionUidQuery,
+    responses: { 200: { description: 'The commands.', schema: commandList } },
+    holds,
+    handle: async (call, services) => ({ status: 200, body: { items: await listed(call as SessionCall, services) } }),
+  }),
+  route({
+    method: 'GET',
+    path: `${PATH}/{id}`,
+    operationId: 'getCommand',
+    summary: 'A command of a session, with its exit once it has ended',
+    rights: right('get'),
+    params: commandParams,
+    query: sessionUidQuery,
+    responses: { 200: { description: 'The command.', schema: commandListed } },
+    holds,
+    async handle(call, services) {
+      const found = (await listed(call as SessionCall, services)).find(({ id }) => id === call.params.id);
+      if (found) return { status: 200, body: found };
+      throw new Problem('CommandNotFound', `The session's pod has no command ${call.params.id}.`);
+    },
+  }),
+  route({
+    method: 'GET',
+    path: `${PATH}/{id}/output`,
+    operationId: 'getCommandOutput',
+    summary: 'The output of a command',
+    description:
+      'With stream the bytes of that one; without, records of both (application/vnd.berth.output): a letter (O output, L lost, Q exit), the length as 32 bits, then for O the stream (1, 2) and the position as 64 bits before the bytes, for L two positions, for Q JSON.',
+    rights: right('get'),
+    params: commandParams,
+    query: sessionUidQuery.extend({
+      stream: z.enum(['stdout', 'stderr']).optional(),
+      from: position().optional().describe(FROM),
+      follow: flag().describe('Until the command has ended. ?follow means true.'),
+    }),
+    responses: { 200: { description: 'The output.', schema: 'File' } },
+    holds,
+    async handle(call, services) {
+      const { params, query } = call;
+      const { stream, from = 0, follow } = query;
+      const { frames, trace } = await enter(call as SessionCall, services, { want: 'command', id: params.id, from });
+      const { next } = frames.ready as CommandReady;
+      const options = { stream, follow: follow !== 'false', isFrom: query.from !== undefined };
+      return {
+        status: 200,
+        content: traced(from >= next && !options.follow ? none() : outputFrom(frames, options), trace, () =>
+          frames.close(),
+        ),
+        headers: {
+          'content-type': stream ? 'application/octet-stream' : 'application/vnd.berth.output',
+          'berth-output-next': String(next),
+        },
+      };
+    },
+  }),
+  route({
+    method: 'POST',
+    path: `${PATH}/{id}/input`,
+    operationId: 'giveCommandInput',
+    summary: 'Give a command input',
+    description:
+      'Each byte is taken once: one that came before is left out. Answered once the command’s stdin has all.',
+    rights: right('create'),
+    params: commandParams,
+    query: sessionUidQuery.extend({
+      at: position().describe('Position of the first byte of the body.'),
+      end: flag().describe('The input ends with the body. ?end means true.'),
+    }),
+    takesBytes: true,
+    responses: { 200: { description: 'The input was taken.', schema: inputTaken } },
+    holds,
+    async handle(call, services) {
+      const { params, query, bytes } = call;
+      const { id } = params;
+      // A reader from the beginning would be sent all that the command has printed.
+      const first = await enter(call as SessionCall, services, { want: 'command', id });
+      first.frames.close();
+      const { next } = first.frames.ready as CommandReady;
+      const wish = { want: 'command' as const, id, from: next, input: true };
+      const { frames, trace } = await enter(call as SessionCall, services, wish);
+      try {
+        const { taken, sent } = await giveInput(frames, bytes, { at: query.at, end: query.end !== 'false' });
+        trace.add(sent);
+        trace.end();
+        return { status: 200, body: { taken } };
+      } catch (error) {
+        trace.end(error);
+        throw error;
+      }
+    },
+  }),
+  route({
+    method: 'POST',
+    path: `${PATH}/{id}/signal`,
+    operationId: 'signalCommand',
+    summary: 'Send a command a signal',
+    rights: right('create'),
+    params: commandParams,
+    query: sessionUidQuery,
+    body: commandSignal,
+    responses: { 204: { description: 'The signal was sent.' } },
+    holds,
+    async handle(call, services) {
+      const { params, body } = call;
+      const { signal, graceSeconds } = body;
+      const wish = { want: 'signal' as const, id: params.id, signal };
+      const grace = graceSeconds === undefined ? {} : { graceMs: Math.round(graceSeconds * 1000) };
+      const { frames, trace } = await enter(call as SessionCall, services, { ...wish, ...grace });
+      frames.close();
+      trace.end();
+      return { status: 204 };
+    },
+  }),
+  route({
+    method: 'GET',
+    path: `${PATH}/{id}/attach`,
+    operationId: 'attachCommand',
+    summary: 'A WebSocket with a command’s input and output',
+    description:
+      'Binary messages are frames: a letter, the length as 32 bits, and the payload. R, O, L, A, X and Q come; I (position, bytes), E (position), K (position), W (rows, columns) and S (name) may be sent.',
+    rights: right('create'),
+    params: commandParams,
+    query: sessionUidQuery.extend({
+      from: position().optional().describe(FROM),
+      input: flag().describe('Takes the command’s input over. ?input means true.'),
+    }),
+    responses: { 101: { description: 'The WebSocket.' } },
+    isSocket: true,
+    holds,
+    async handle(call, services) {
+      const { params, query } = call;
+      const { from = 0 } = query;
+      const wish = { want: 'command' as const, id: params.id, from, input: query.input !== 'false' };
+      const { frames, trace } = await enter(call as SessionCall, services, wish);
+      return {
+        status: 101,
+        async serve(socket) {
+          const decoder = new FrameDecoder();
+          let failure: unknown;
+          const sending = (async () => {
+            for await (const message of socket.messages()) {
+              for (const { kind, payload } of decoder.push(message)) {
+                if (!CLIENT_FRAMES.has(kind)) throw new Error(`a client sends no frame "${kind}"`);
+                if (kind === 'input') trace.add(payload.length);
+                await frames.send(kind, payload);
+              }
+            }
+          })()
+            .catch((error: Error) => {
+              failure = new Problem('Invalid', `A message is not understood: ${error.message}.`);
+            })
+            .finally(() => frames.close());
+          try {
+            await socket.send(encodeJson('ready', frames.ready));
+            for await (const { kind, payload } of frames) {
+              if (kind === 'output') trace.add(payload.length);
+              await socket.send(encodeFrame(kind, payload));
+              if (kind === 'exit') return trace.end();
+            }
+            await sending;
+            if (failure) throw failure;
+            trace.end(new Error('the client has gone'));
+          } catch (error) {
+            trace.end(error);
+            throw error;
+          } finally {
+            frames.close();
+          }
+        },
+      };
+    },
+  }),
+];
+
+function startOf({ tty, ...body }: z.output<typeof commandCreate>): CommandStart {
+  const { cwd, env, timeoutSeconds, ...always } = body;
+  const size = tty && { rows: tty.rows, columns: tty.columns, ...defined({ term: tty.term }) };
+  return { ...always, ...defined({ cwd, env, timeoutSeconds, tty: size }) };
+}
+
+async function listed(call: SessionCall, services: Services): Promise<CommandListed[]> {
+  const { frames, trace } = await enter(call, services, { want: 'commands' });
+  const rows: Buffer[] = [];
+  for await (const piece of new Download(frames, trace).bytes()) rows.push(piece);
+  return JSON.parse(Buffer.concat(rows).toString('utf8')) as CommandListed[];
+}
+
+async function* none(): AsyncGenerator<Buffer> {}
+
+/** Yields the content, counts it and ends its trace and its connection. */
+async function* traced(
+  content: AsyncIterable<Buffer>,
+  trace: { add: (bytes: number) => void; end: (error?: unknown) => void },
+  close: () => void,
+): AsyncGenerator<Buffer> {
+  let outcome: unknown = new Error('the client has gone');
+  try {
+    for await (const piece of content) {
+      trace.add(piece.length);
+      yield piece;
+    }
+    outcome = undefined;
+  } catch (error) {
+    outcome = error;
+    throw error;
+  } finally {
+    close();
+    trace.end(outcome);
+  }
+}

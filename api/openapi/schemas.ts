@@ -191,7 +191,12 @@ export const commandCreate = z
     env: z.record(z.string(), z.string()).optional().describe('Variables beside the agent’s.'),
     timeoutSeconds: z.int().min(1).optional().describe('Time after which it is ended; default: an hour.'),
     stdin: z.boolean().default(false).describe('true: its input comes by POST …/input or …/attach.'),
-    detach: z.boolean().default(true).describe('false: it waits for readers, and is ended a minute after the last.'),
+    detach: z
+      .boolean()
+      .default(true)
+      .describe(
+        'false: it waits while its clients of …/attach have not acknowledged 8 MiB, and is ended a minute after the last has gone.',
+      ),
     tty: z
       .strictObject({
         rows: z.int().min(1).max(65_535),

@@ -1,4 +1,6 @@
+import type { TerminalSize } from '../core/enter/hello.ts';
 import type { Clock, Random } from '../core/runtime.ts';
+import type { RawTerminal, RawTerminalOptions } from './enter/terminal.ts';
 
 /** Stdin of a command. */
 export interface Stdin extends AsyncIterable<Buffer> {
@@ -17,6 +19,14 @@ export interface Terminal {
   columns: number;
   /** False where the user wants no colour: https://no-color.org. */
   hasColour: boolean;
+}
+
+/** The terminal that both stdin and stdout are, which a command in a session can have. */
+export interface Console {
+  /** Its size now. */
+  readonly size: TerminalSize;
+  /** Takes it: what is typed comes byte by byte, until it is closed. */
+  take(heard: Pick<RawTerminalOptions, 'onSize' | 'onLeave'>): Promise<RawTerminal>;
 }
 
 /** Surroundings of a command. */
@@ -50,6 +60,8 @@ export interface Cli {
    * stderr is no terminal, so that nobody can answer. Rejects on Ctrl-C, and with the signal's reason.
    */
   ask?: ((question: string, signal?: AbortSignal) => Promise<boolean>) | undefined;
+  /** Undefined where stdin or stdout is no terminal. */
+  readonly console?: Console | undefined;
   clock: Clock;
   random: Random;
   /**

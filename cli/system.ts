@@ -3,7 +3,7 @@ import { StringDecoder } from 'node:string_decoder';
 import { isatty } from 'node:tty';
 import type { Clock } from '../core/runtime.ts';
 import { systemClock, systemRandom } from '../core/system.ts';
-import type { Cli, Terminal } from './cli.ts';
+import type { Cli, Console, Terminal } from './cli.ts';
 import { EXIT, Interrupted, OutputLost } from './errors.ts';
 import { processStdin } from './input/stdin.ts';
 import { PrintablePieces, printable } from './print/printable.ts';
@@ -26,6 +26,21 @@ function terminalOf(
   // A terminal that does not know its width reports 0.
   return isTTY ? { columns: columns || 80, hasColour: !NO_COLOR && TERM !== 'dumb' } : undefined;
 }
+
+/** Size of a terminal that does not know its own, as most programs assume it. */
+const USUAL_SIZE = { rows: 24, columns: 80 };
+
+/** The terminal of this process. */
+const processConsole: Console = {
+  get size() {
+    const { rows, columns } = process.stdout;
+    return { rows: rows || USUAL_SIZE.rows, columns: columns || USUAL_SIZE.columns };
+  },
+  async take(heard) {
+    const { RawTerminal } = await import('./enter/terminal.ts');
+    return new RawTerminal({ stdin: process.stdin, stdout: process.stdout, ...heard });
+  },
+};
 
 /** Surroundings of a command in this process. */
 export function systemCli(): Cli {
@@ -107,6 +122,7 @@ export function systemCli(): Cli {
             return status.without(() => ask(question, AbortSignal.any([interruption.signal, signal])));
           }
         : undefined,
+    console: isatty(0) && process.stdout.isTTY ? processConsole : undefined,
     clock,
     random: systemRandom,
     interrupted: interruption.signal,

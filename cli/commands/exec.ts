@@ -9,11 +9,13 @@ import { getSession } from '../cluster/stored.ts';
 import { withKubernetes } from '../connect/connect.ts';
 import { type Entered, entered } from '../enter/entered.ts';
 import { followCommand } from '../enter/follow-command.ts';
+import { followOnTerminal } from '../enter/on-terminal.ts';
 import { describeError, EXIT, Interrupted, OutputLost, refused, unreachable } from '../errors.ts';
 import { table } from '../print/table.ts';
 
 export interface ExecFlags extends ClusterFlags {
   stdin?: boolean;
+  tty?: boolean;
   cwd?: string;
   env?: string[];
   timeout?: string;
@@ -34,10 +36,22 @@ const ID_LENGTH = 12;
  */
 export async function exec(name: string, words: string[], flags: ExecFlags, cli: Cli): Promise<number> {
   check(words, flags);
+  if (flags.tty && !cli.console) throw refused('-t needs a terminal, and stdin or stdout is none; leave -t out');
+  return enter('exec', name, flags, cli, (place) => inside(place, words, flags, cli));
+}
+
+/** Calls `use` with the session's present pod; resolves with 255 where the way into it failed, and says why. */
+export async function enter(
+  command: string,
+  name: string,
+  flags: ClusterFlags,
+  cli: Cli,
+  use: (place: Entered) => Promise<number>,
+): Promise<number> {
   try {
-    return await withKubernetes('exec', flags, cli, async (cluster) => {
+    return await withKubernetes(command, flags, cli, async (cluster) => {
       const session = await getSession(cluster, name, cli.interrupted);
-      return inside(entered(session, cluster, cli), words, flags, cli).catch((error) => {
+      return use(entered(session, cluster, cli)).catch((error) => {
         // The cluster answered before; what failed is the way into the pod.
         throw error instanceof TransportError ? unreachable(error.message) : error;
       });
@@ -53,15 +67,19 @@ function inside(place: Entered, words: string[], flags: ExecFlags, cli: Cli): Pr
   const stdin = flags.stdin === true;
   if (flags.list) return list(place, cli);
   if (flags.kill !== undefined) return kill(flags.kill, place, cli);
-  if (flags.attach !== undefined) return followCommand(place, { id: flags.attach, stdin }, cli);
+  if (flags.attach !== undefined) {
+    const { attach: id } = flags;
+    return flags.tty ? followOnTerminal(place, { id }, cli) : followCommand(place, { id, stdin }, cli);
+  }
   const id = flags.id ?? randomSuffix(cli.random, ID_LENGTH);
   const start = startOf(words, flags);
+  if (flags.tty) return followOnTerminal(place, { id, start }, cli);
   return flags.detach ? detach(id, start, place, cli) : followCommand(place, { id, start, stdin }, cli);
 }
 
 /** Refuses flags that say nothing together. */
 function check(words: readonly string[], flags: ExecFlags): void {
-  const { attach, list: lists, kill: kills, stdin, cwd, env, timeout, detach: detaches, id } = flags;
+  const { attach, list: lists, kill: kills, stdin, tty, cwd, env, timeout, detach: detaches, id } = flags;
   const others = Object.entries({ '--attach': attach, '--list': lists, '--kill': kills });
   const [one, two] = others.flatMap(([flag, value]) => (value === undefined ? [] : flag));
   if (one && two) throw refused(`${one} and ${two} say two things; leave one of them out`);
@@ -76,6 +94,8 @@ function check(words: readonly string[], flags: ExecFlags): void {
   const [needless] = ofStart.flatMap(([flag, value]) => (value === undefined ? [] : flag));
   if (one && needless) throw refused(`${needless} is for a command that is started; leave it out with ${one}`);
   if (one && one !== '--attach' && stdin) throw refused(`--stdin is for a command’s input; leave it out with ${one}`);
+  if (detaches && tty) throw refused('-t needs somebody who stays at the terminal; leave --detach out');
+  if (one && one !== '--attach' && tty) throw refused(`-t is for a command’s terminal; leave it out with ${one}`);
   if (detaches && stdin) throw refused('--stdin needs a reader of stdin that stays; leave --detach out');
   if (!one && words.length === 0) throw refused('there is no program; write it after --, for example: -- ls -la');
 }

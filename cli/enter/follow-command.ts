@@ -54,16 +54,20 @@ export async function followCommand(
   if (interrupted.aborted) interrupted.throwIfAborted();
   interrupted.addEventListener('abort', onInterrupt);
   try {
-    const exit = await command.run();
-    // What a signal of this program did is known to whoever sent it.
-    if (exit.reason && !(exit.reason === 'Signal' && interrupted.aborted))
-      cli.say(`${cli.name}: command ${wanted.id}: ${WHY[exit.reason]}`);
-    return exitCodeOf(exit);
+    return endOf(await command.run(), wanted.id, cli);
   } finally {
     cancel();
     interrupted.removeEventListener('abort', onInterrupt);
     if (wanted.stdin) cli.stdin.close();
   }
+}
+
+/** Says why a command ended, where it did not end by itself, and returns its exit code. */
+export function endOf(exit: CommandExit, id: string, cli: Cli): number {
+  // What a signal of this program did is known to whoever sent it.
+  const isKnown = exit.reason === 'Signal' && cli.interrupted.aborted;
+  if (exit.reason && !isKnown) cli.say(`${cli.name}: command ${id}: ${WHY[exit.reason]}`);
+  return exitCodeOf(exit);
 }
 
 /** Returns the exit code as a shell tells it; that of a command that ended with its pod says nothing. */

@@ -47,7 +47,10 @@ describe('a program on a terminal', skipIf(noKeeper), () => {
     return { family, shown, shows, [Symbol.asyncDispose]: end };
   }
   const sh = (script: string) => start(['-c', script]);
-  const ended = (family: Contained) => new Promise((resolve) => family.stdout.once('close', resolve));
+  const ended = ({ stdout, stderr }: Contained) =>
+    Promise.all(
+      [stdout, stderr].map((stream) => stream.closed || new Promise((resolve) => stream.once('close', resolve))),
+    );
 
   test('has it on all three streams, leads its session, and finds its size and its changes', async () => {
     await using running = await sh(
@@ -221,10 +224,11 @@ describe('a program on a terminal', skipIf(noKeeper), () => {
       said.err += chunk;
     });
     await eventually(() => said.out.includes('ready'));
+    const over = ended(family);
     family.resize(SIZE);
     family.signal('SIGUSR1');
     assert.deepEqual(await family.exited, { code: 4, signal: null });
-    await Promise.all([family.gone, ended(family)]);
+    await Promise.all([family.gone, over]);
     family.signal('SIGUSR1');
     assert.equal(said.out, 'ready\ntold\n');
     assert.match(said.err, /child\n/);

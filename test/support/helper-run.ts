@@ -1,10 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { type EnterFrame, encodeFrame, encodeJson, FrameDecoder, type FrameKind } from '../../core/enter/frames.ts';
+import { processesWith } from './processes.ts';
 import { skipWithout } from './requires.ts';
 
 export const HELPER = join(import.meta.dirname, '..', '..', 'build', 'bin', 'berth-enter');
@@ -88,4 +89,15 @@ export class FakeRunner {
     for (const socket of this.#sockets) socket.destroy();
     this.#server.close();
   }
+}
+
+/** Returns the helpers that the embedded cluster with this home has started. */
+export function helpersOf(home: string): number[] {
+  return processesWith(home).filter((pid) => {
+    try {
+      return readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes('berth-enter');
+    } catch {
+      return false;
+    }
+  });
 }

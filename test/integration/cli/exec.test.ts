@@ -1,73 +1,15 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
-import { noHelper } from '../../support/helper-run.ts';
+import { helpersOf, noHelper } from '../../support/helper-run.ts';
 import { seededRandom } from '../../support/random.ts';
 import { skipIf } from '../../support/requires.ts';
+import { Wire } from '../../support/wire.ts';
 import { Caller, type Started } from './support.ts';
-
-/** A way to the API server whose connections can be cut. */
-class Wire {
-  port = 0;
-  readonly #sockets = new Set<Socket>();
-  readonly #server = createServer((near) => {
-    const far = connect(this.#to, '127.0.0.1');
-    for (const [socket, other] of [
-      [near, far],
-      [far, near],
-    ] as const) {
-      this.#sockets.add(socket);
-      socket.on('error', () => {});
-      socket.on('close', () => {
-        this.#sockets.delete(socket);
-        other.destroy();
-      });
-      socket.pipe(other);
-      socket.on('data', (chunk: Buffer) => this.onBytes(chunk.length));
-    }
-  });
-  readonly #to: number;
-  onBytes: (count: number) => void = () => {};
-
-  constructor(to: number) {
-    this.#to = to;
-  }
-
-  async open(): Promise<void> {
-    await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve));
-    this.port = (this.#server.address() as AddressInfo).port;
-  }
-
-  cut(): void {
-    for (const socket of this.#sockets) socket.resetAndDestroy();
-  }
-
-  close(): void {
-    this.#server.close();
-    this.cut();
-  }
-}
-
-/** Helpers that the embedded cluster of this BERTH_HOME has started. */
-function helpersOf(home: string): number[] {
-  return readdirSync('/proc')
-    .map(Number)
-    .filter((pid) => {
-      try {
-        if (!readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes('berth-enter')) return false;
-        const stat = readFileSync(`/proc/${pid}/stat`, 'latin1');
-        const parent = stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1];
-        return readFileSync(`/proc/${parent}/environ`, 'latin1').includes(home);
-      } catch {
-        return false;
-      }
-    });
-}
 
 describe('commands inside a running session', skipIf(noHelper), () => {
   const cwd = mkdtempSync(join(tmpdir(), 'berth-exec-cli-'));

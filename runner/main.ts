@@ -13,6 +13,7 @@ import { listenForAgent } from './agent-socket/socket.ts';
 import { together } from './drivers/drain.ts';
 import { Transfers } from './enter/files.ts';
 import { type Door, listenForHelpers } from './enter/listen.ts';
+import { Ports } from './enter/ports.ts';
 import { rootsOf } from './enter/roots.ts';
 import { ContainerMemory } from './limits/container-memory.ts';
 import { TreeMemory } from './limits/tree-memory.ts';
@@ -103,12 +104,14 @@ function start(): void {
       const transfers = new Transfers(roots, clock);
       session.keptBusyBy(transfers);
       const files: Door = (visit) => transfers.serve(visit);
+      const ports = new Ports(clock);
+      session.keptBusyBy(ports);
       const command: Door = (visit) => session.commands.serve(visit);
       listenForHelpers({
         podUID: environment.BERTH_POD_UID ?? '',
         session,
         peerPid,
-        doors: { command, commands: command, signal: command, files },
+        doors: { command, commands: command, signal: command, files, ports: (visit) => ports.serve(visit) },
         clock,
       }).catch((error: Error) => {
         text.write(`[berth: nobody can work inside this session: ${error.message}]\n`);

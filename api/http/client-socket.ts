@@ -24,6 +24,8 @@ export class ClientSocket {
   #bytes = 0;
   /** True from the first close, of either side. */
   #isOver = false;
+  /** True once the client sends nothing more. */
+  #hasEnded = false;
   #heardAt: number;
   #wake: () => void = () => {};
   #cancelPing: () => void = () => {};
@@ -47,7 +49,12 @@ export class ClientSocket {
     this.#armPing();
   }
 
-  /** Yields the client's messages, until either side closes. */
+  /** True once either side has closed. */
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /** Yields the client's messages, until it sends an empty text message, its last one, or either side closes. */
   async *messages(): AsyncGenerator<Buffer> {
     for (;;) {
       const message = this.#messages.shift();
@@ -58,7 +65,7 @@ export class ClientSocket {
           this.#socket.resume();
         }
         yield message;
-      } else if (this.#isOver) {
+      } else if (this.#isOver || this.#hasEnded) {
         return;
       } else {
         await new Promise<void>((resolve) => {
@@ -70,6 +77,15 @@ export class ClientSocket {
 
   /** Sends a message; resolves once there is room for the next. Rejects where the connection is over. */
   send(message: Buffer): Promise<void> {
+    return this.#send(message);
+  }
+
+  /** Tells the client, as it tells us, that nothing more is sent. */
+  sendEnd(): Promise<void> {
+    return this.#send('');
+  }
+
+  #send(message: Buffer | ''): Promise<void> {
     return new Promise((resolve, reject) => {
       if (this.#isOver || this.#socket.readyState !== WebSocket.OPEN) {
         reject(new Error('the client has gone'));
@@ -103,10 +119,15 @@ export class ClientSocket {
   #take(data: Buffer, isBinary: boolean): void {
     this.#heardAt = this.#clock.monotonic();
     if (this.#isOver) return;
-    if (isBinary) {
+    if (this.#hasEnded) {
+      this.close(CLOSE.unsupported, 'send nothing after the empty text message');
+    } else if (isBinary) {
       this.#messages.push(data);
       this.#bytes += data.length;
       if (this.#bytes > READ_BYTES) this.#socket.pause();
+      this.#wake();
+    } else if (data.length === 0) {
+      this.#hasEnded = true;
       this.#wake();
     } else {
       this.close(CLOSE.unsupported, 'send binary messages');

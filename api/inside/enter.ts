@@ -19,19 +19,26 @@ export interface Trace {
   end(error?: unknown): void;
 }
 
+export interface EnterOptions {
+  /** Rejects where this session may not be entered. */
+  check?: (session: StoredSession) => Promise<void>;
+  /** What the log's line names beside what the wish does. */
+  about?: { port: number };
+}
+
 /**
  * Opens a connection to the session's present pod. Rejects as `enterSession` does, or with a Problem. The trace ends with a
- * rejection; after that the caller of this function ends it. `check`: rejects where this session may not be entered.
+ * rejection; after that the caller of this function ends it.
  */
 export async function enter(
   call: SessionCall,
   services: Pick<Services, 'api' | 'clock' | 'log'>,
   wish: Wish,
-  check?: (session: StoredSession) => Promise<void>,
+  { check, about }: EnterOptions = {},
 ): Promise<{ frames: FrameStream; trace: Trace }> {
   const { api, clock } = services;
   const { params, query, signal } = call;
-  const trace = traceOf(call, services, wish);
+  const trace = traceOf(call, services, wish, about);
   try {
     const session = await api.get(sessions, { namespace: params.namespace, name: params.session }, { signal });
     refuseOther(session, query.uid, sessions);
@@ -56,9 +63,10 @@ function traceOf(
   { caller, params, requestId, signal }: SessionCall,
   { log }: Pick<Services, 'log'>,
   wish: Wish,
+  asked?: { port: number },
 ): Trace {
   const { namespace, session } = params;
-  const about = 'root' in wish ? { root: wish.root } : 'id' in wish ? { command: wish.id } : {};
+  const about = asked ?? ('root' in wish ? { root: wish.root } : 'id' in wish ? { command: wish.id } : {});
   const facts = { user: caller.username, namespace, session, want: wish.want, ...about, requestId };
   let total = 0;
   let isOver = false;

@@ -60,6 +60,8 @@ export const PROBLEMS = {
   OutsideRoot: [403, 'The path leads out of its root.'],
   FileChanged: [409, 'The file changed while it was read.'],
   FileFailed: [502, 'The file cannot be read.'],
+  PortRefused: [502, 'Nothing answers on the port of the session.'],
+  PortFailed: [502, 'The connection to the port of the session has failed.'],
   StoredDataMissing: [502, 'Stored data is missing or damaged.'],
   TooManyRequests: [429, 'The caller sends too many requests.'],
   CallerLimit: [429, 'The caller has as many requests under way as one caller may have.'],

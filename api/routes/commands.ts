@@ -4,6 +4,7 @@ import { defined } from '../../core/defined.ts';
 import { encodeFrame, encodeJson, FrameDecoder, type FrameKind } from '../../core/enter/frames.ts';
 import type { CommandListed, CommandReady, CommandStart } from '../../core/enter/hello.ts';
 import { parseDuration } from '../../core/resources/duration.ts';
+import type { StoredSession } from '../../core/resources/kinds.ts';
 import { collect, giveInput, outputFrom, TEXT_BYTES } from '../inside/commands.ts';
 import { enter, type SessionCall } from '../inside/enter.ts';
 import { Download } from '../inside/files.ts';
@@ -63,7 +64,7 @@ export const commandRoutes: Route[] = [
       const id = key === undefined ? randomUUID() : `key-${hash(JSON.stringify([...scope, key]))}`;
       if (query.wait !== undefined) memory.hold(4 * TEXT_BYTES);
       const wish = { want: 'command' as const, id, start: startOf(body) };
-      const { frames, trace } = await enter(call as SessionCall, services, wish, async ({ metadata, status }) => {
+      const check = async ({ metadata, status }: StoredSession) => {
         if (key === undefined) return;
         // The pod's runner knows its own commands only: a repeat that comes to another pod would start one more.
         const value = `${metadata.uid}.${status?.incarnation}`;
@@ -73,7 +74,8 @@ export const commandRoutes: Route[] = [
           'CommandLost',
           `The command with this Idempotency-Key was in another pod of session "${name}".`,
         );
-      });
+      };
+      const { frames, trace } = await enter(call as SessionCall, services, wish, { check });
       const { started } = frames.ready as CommandReady;
       const ms = query.wait === undefined ? undefined : parseDuration(query.wait);
       if (ms === undefined) frames.close();

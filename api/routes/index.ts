@@ -5,6 +5,7 @@ import { commandRoutes } from './commands.ts';
 import { eventRoutes } from './events.ts';
 import { fileRoutes } from './files.ts';
 import { logRoutes } from './logs.ts';
+import { portRoutes } from './ports.ts';
 import { runRoutes } from './runs.ts';
 import { sessionRoutes } from './sessions.ts';
 import { turnRoutes } from './turns.ts';
@@ -18,5 +19,6 @@ export const routes: Route[] = [
   ...logRoutes,
   ...fileRoutes,
   ...commandRoutes,
+  ...portRoutes,
   ...runRoutes,
 ];

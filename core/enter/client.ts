@@ -137,7 +137,9 @@ class Connection implements FrameStream {
   #heardAt: number;
   #cancelSilence: () => void = () => {};
   #cancelBeat: () => void = () => {};
-  #isSending = false;
+  /** Frames that are being sent, and the end of the last of them. */
+  #sending = 0;
+  #sent: Promise<void> = Promise.resolve();
 
   constructor(session: string, clock: Clock, signal: AbortSignal) {
     this.#session = session;
@@ -183,11 +185,15 @@ class Connection implements FrameStream {
     if (this.#over || !this.#stream) {
       throw this.#over?.error ?? new TransportError(`the connection to session ${this.#session} is closed`);
     }
-    this.#isSending = true;
+    const stream = this.#stream;
+    // A stream takes the bytes of a call in pieces; those of another frame must not come between them.
+    const sending = this.#sending === 0 ? stream.write(bytes) : this.#sent.then(() => stream.write(bytes));
+    this.#sending += 1;
+    this.#sent = sending.catch(() => {});
     try {
-      await this.#stream.write(bytes);
+      await sending;
     } finally {
-      this.#isSending = false;
+      this.#sending -= 1;
     }
   }
 
@@ -281,7 +287,7 @@ class Connection implements FrameStream {
   #armBeat(): void {
     this.#cancelBeat = this.#clock.setTimer(HEARTBEAT_MS, () => {
       // What waits to be sent is a sign of life by itself.
-      if (!this.#isSending) this.send('beat').catch(() => {});
+      if (this.#sending === 0) this.send('beat').catch(() => {});
       this.#armBeat();
     });
   }

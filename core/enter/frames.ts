@@ -13,6 +13,15 @@ export const MAX_PAYLOAD = 65_536;
 /** Input, bytes, that a client may have sent beyond the position up to which it was taken. */
 export const INPUT_WINDOW = 262_144;
 
+/**
+ * Bytes of a connection to a port that either side may send before the other gives credit for more. Whoever gets more than that
+ * closes the connection.
+ */
+export const PORT_WINDOW = 262_144;
+
+/** Limit of the connections to ports over one connection to the session. */
+export const MAX_PORT_CONNECTIONS = 128;
+
 const HEADER = 5;
 
 /** What the bytes of a frame are about, by the letter that begins it. */
@@ -50,8 +59,24 @@ export const FRAMES = {
   end: 'F',
   /** Both: still there. Sent every HEARTBEAT_MS. */
   beat: 'B',
-  /** Runner to its helper: what to do with files by itself. Fields that end with NUL. */
+  /** Runner to its helper: what to do with files or ports by itself. Fields that end with NUL. */
   order: 'G',
+  /** Client: connect to a port. Id of the connection (32 bits), which the client never uses again, and port (16 bits). */
+  connect: 'C',
+  /** Helper: the port has answered. Id. */
+  connected: 'N',
+  /** Both: bytes of a connection to a port. Id, then bytes. The client may send some before `connected`. */
+  bytes: 'P',
+  /** Both: this side sends no more bytes on the connection. Id. */
+  halfClose: 'U',
+  /**
+   * Helper: the connection is over. Id, then the text of why; without a text both sides had ended it. Client: it is to be reset. Id.
+   */
+  closed: 'Z',
+  /** Both: this many more bytes of the connection may come. Id and number, 32 bits each. */
+  credit: 'M',
+  /** Helper to its runner: bytes of ports have moved, told at most once a second. */
+  moved: 'V',
 } as const;
 
 export type FrameKind = keyof typeof FRAMES;

@@ -44,7 +44,9 @@ export type Wish =
   /** With `graceMs`, SIGKILL follows to every process that is left then. Answered by `ready` with an empty object. */
   | { want: 'signal'; id: string; signal: string; graceMs?: number }
   | { want: 'list' | 'stat' | 'archive'; root: Root; path: string }
-  | { want: 'read'; root: Root; path: string; offset?: number; length?: number };
+  | { want: 'read'; root: Root; path: string; offset?: number; length?: number }
+  /** Connections to ports of the pod's localhost. Answered by `ready` with an empty object. */
+  | { want: 'ports' };
 
 export type Hello = Addressed & Wish;
 
@@ -84,7 +86,7 @@ export interface CommandListed {
   tty: boolean;
 }
 
-/** Why a session, a command or a file cannot be had. */
+/** Why a session, a command, a file or a port cannot be had. */
 export type EnterCode =
   | 'PodReplaced'
   | 'NotReady'
@@ -103,7 +105,9 @@ export type EnterCode =
   | 'NotAFolder'
   | 'OutsideRoot'
   | 'FileChanged'
-  | 'FileFailed';
+  | 'FileFailed'
+  | 'PortRefused'
+  | 'PortFailed';
 
 export interface EnterRefusal {
   code: EnterCode;

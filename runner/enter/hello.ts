@@ -14,6 +14,7 @@ const WANTS: ReadonlySet<string> = new Set<Hello['want']>([
   'stat',
   'archive',
   'read',
+  'ports',
 ]);
 
 /** Parses a hello; returns the refusal of one that cannot be understood. What a command's start holds is checked by its door. */
@@ -36,10 +37,10 @@ export function parseHello(payload: Buffer): Hello | EnterRefusal {
   if (typeof want !== 'string' || !WANTS.has(want)) {
     return refusal('Unsupported', `this session's runner does not know how to "${want}"`, 'want');
   }
-  return ('root' in hello || !isOfCommands(want) ? fileProblem(hello) : undefined) ?? (hello as unknown as Hello);
+  return ('root' in hello || !isWithoutFiles(want) ? fileProblem(hello) : undefined) ?? (hello as unknown as Hello);
 }
 
-const isOfCommands = (want: string) => want === 'command' || want === 'commands' || want === 'signal';
+const isWithoutFiles = (want: string) => ['command', 'commands', 'signal', 'ports'].includes(want);
 
 function fileProblem({ root, path, offset, length }: Partial<Record<string, unknown>>): EnterRefusal | undefined {
   if (!ROOTS.some((known) => known === root)) {

@@ -25,7 +25,7 @@ export interface Entrance {
    * cluster, where helpers cannot be told from the agent's processes.
    */
   peerPid?: ((fd: number) => number) | undefined;
-  doors: Record<'command' | 'commands' | 'signal' | 'files', Door>;
+  doors: Record<'command' | 'commands' | 'signal' | 'files' | 'ports', Door>;
   clock: Clock;
 }
 
@@ -83,6 +83,8 @@ function admit(connection: Connection, hello: Hello, doors: Entrance['doors']): 
   if (want === 'command' || want === 'commands' || want === 'signal') {
     connection.watch();
     doors[want](connection);
+  } else if (want === 'ports') {
+    doors.ports(connection);
   } else {
     // The helper sends nothing more.
     connection.onFrame(() => {});

@@ -1,8 +1,8 @@
 /*
  * berth-enter: carries a client's bytes into a running session. The kubelet starts it by pods/exec, without arguments, which
  * would stand in the cluster's audit log. The client's hello comes on fd 0 and goes to the runner over its abstract socket; the runner
- * answers with frames, which are passed on, or with an order, which the helper carries out by itself: files. It starts no process: the
- * container runtime waits for everybody who holds the streams.
+ * answers with frames, which are passed on, or with an order, which the helper carries out by itself: files and ports. It starts no
+ * process: the container runtime waits for everybody who holds the streams.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@
 #include "dial.h"
 #include "files.h"
 #include "frames.h"
+#include "ports.h"
 #include "pump.h"
 
 /* Time for the client's hello, and for the runner's answer to it, milliseconds. */
@@ -62,6 +64,7 @@ int main(void) {
   length = read_frame(runner, frame, ANSWER_MS);
   if (length == 0) client_refuse("NotReady", NULL, "the session's runner gave no answer");
   set_nonblocking(runner);
+  if (frame[0] == ORDER && length >= FRAME_HEADER + sizeof "ports" && memcmp(frame + FRAME_HEADER, "ports", sizeof "ports") == 0) serve_ports(runner);
   if (frame[0] == ORDER) carry_out((char *)frame + FRAME_HEADER, length - FRAME_HEADER);
   pump(runner, frame, length);
   return 0;

@@ -21,6 +21,7 @@ const ALONE: Record<string, string> = {
   'core/text/heuristics.ts': 'a table: the patterns with the exceptions of each',
   'local/apiserver/http/tokens.ts': 'each subresource of this folder stands in its file',
   'local/apiserver/registry/builtin/index.ts': 'the list of what the folder has',
+  'runner/enter/ports.ts': 'what each kind of visit is served with stands in its file',
 };
 
 test('a file of at most 30 lines that one file imports has a reason to stand alone', () => {

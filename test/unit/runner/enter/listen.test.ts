@@ -33,7 +33,7 @@ class Runner {
     const door = (visit: Visit) => void this.visits.push(visit);
     const { podUID, session, clock, transfers } = this;
     const files = (visit: Visit) => transfers.serve(visit);
-    const doors = { command: door, commands: door, signal: door, files };
+    const doors = { command: door, commands: door, signal: door, files, ports: door };
     const server = await listenForHelpers({ podUID, session, clock, doors, ...options });
     opened.push({ server, sockets: this.sockets });
     return this;

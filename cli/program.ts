@@ -7,6 +7,7 @@ import { defineEnv } from './define/env.ts';
 import { defineExec } from './define/exec.ts';
 import { defineFiles } from './define/files.ts';
 import { defineLocal } from './define/local.ts';
+import { definePorts } from './define/ports.ts';
 import { defineSessions } from './define/sessions.ts';
 import { defineComplete, defineTools } from './define/tools.ts';
 import { defineTurns } from './define/turns.ts';
@@ -92,6 +93,7 @@ export function define(cli: Cli, done: (exitCode: number) => void): Command {
   program.commandsGroup('Inside a session:');
   defineExec(command, cli);
   defineFiles(program, command, cli, done);
+  definePorts(command, cli);
   program.commandsGroup('More:');
   defineEnv(program, cli, done);
   defineLocal(program, cli, done);

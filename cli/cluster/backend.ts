@@ -1,3 +1,4 @@
+import type { Duplex } from 'node:stream';
 import type { Placed } from '../../core/follow/session-events.ts';
 import type { CallOptions, KubeObject } from '../../core/kube/types.ts';
 import type { Approval, StoredSession, StoredTurn } from '../../core/resources/kinds.ts';
@@ -31,6 +32,14 @@ export interface TextRequest {
   /** RFC 3339; earlier text of the present pod is left out. */
   sinceTime?: string;
   signal: AbortSignal;
+}
+
+/** Connections to TCP ports of a session's present pod. */
+export interface Ports {
+  /** Resolves when the port has answered. Each half ends by itself; destroying the connection before resets it. */
+  connect(port: number): Promise<Duplex>;
+  /** Ends all connections. */
+  close(): void;
 }
 
 /**
@@ -80,6 +89,8 @@ export interface Backend {
   namespaceEvents(signal: AbortSignal, cli: Cli): AsyncIterable<Placed>;
   /** Pod of the build of an Environment and the lines that it has printed so far, where they can be read. */
   buildLines(environment: string, signal: AbortSignal): Promise<{ pod?: string; lines: string[] }>;
+  /** Ports of the session's pod, until the signal aborts. */
+  ports(session: StoredSession, signal: AbortSignal): Promise<Ports>;
   /** Versions of the server and the cluster, as far as the caller may know them. */
   versions(signal: AbortSignal): Promise<ServerVersion>;
   /** A table with the columns that kubectl shows. */

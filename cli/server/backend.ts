@@ -167,6 +167,12 @@ export function serverBackend(
     namespaceEvents: (signal, cli) => followEvents(client, `${all}/events`, { signal, isLast: () => false }, cli),
     // Builds of Environments are not in the HTTP API; the session's condition says that one is under way.
     buildLines: async () => ({ lines: [] }),
+    ports: async ({ metadata: { name, uid } }, signal) =>
+      (await import('./port-socket.ts')).serverPorts(client, `${pathOf(name)}/ports`, {
+        uid,
+        clock: cli.clock,
+        signal,
+      }),
     async versions(signal) {
       const document = (await client.json('GET', '/openapi.json', { signal })) as { info?: { version?: string } };
       return { api: document.info?.version ?? 'unknown' };

@@ -1,3 +1,7 @@
+import type { IncomingMessage } from 'node:http';
+import { buffer } from 'node:stream/consumers';
+import type { WebSocket } from 'ws';
+import { onAbort } from '../../core/abort.ts';
 import { defined } from '../../core/defined.ts';
 import { parseExact } from '../../core/json.ts';
 import type { Connection } from '../../core/kube/connection.ts';
@@ -32,6 +36,8 @@ const DEADLINE_MS = 30_000;
 /** Limit for the head of a stream's answer, milliseconds. */
 const STREAM_HEAD_MS = 15_000;
 const ERROR_BYTES = 64 * 1024;
+/** Status of an answer that makes the connection a WebSocket. */
+const SWITCHING = 101;
 
 export interface ServerClientOptions {
   clock: Clock;
@@ -129,6 +135,39 @@ export class ServerClient {
       throw this.#refusal({ ...answer, body: Buffer.concat(chunks) });
     } catch (error) {
       throw ownError(error);
+    }
+  }
+
+  /** Opens a WebSocket, once; resolves when it is open, and paused so that its listeners miss nothing. */
+  async socket(path: string, { query, signal }: Pick<StreamRequest, 'query' | 'signal'>): Promise<WebSocket> {
+    const { server, tls } = this.#connection;
+    const url = `${server.replace(/^http/, 'ws').replace(/\/$/, '')}${path}${queryString(query)}`;
+    const headers = await this.#headers();
+    const { WebSocket } = await import('ws');
+    signal.throwIfAborted();
+    const socket = new WebSocket(url, { ...tls, headers, perMessageDeflate: false, handshakeTimeout: STREAM_HEAD_MS });
+    const forget = onAbort(signal, () => socket.terminate());
+    try {
+      await new Promise<void>((resolve, reject) => {
+        socket.once('open', () => {
+          socket.pause();
+          resolve();
+        });
+        socket.on('error', (cause) => reject(new ServerUnreachable(`${server}: ${cause.message}`, { cause })));
+        socket.once('unexpected-response', (_request, response: IncomingMessage) => {
+          const { statusCode: status = 0, headers } = response;
+          buffer(response).then((body) => reject(this.#refusal({ status, headers, body })), reject);
+        });
+      });
+      this.#onRequest(SWITCHING);
+      return socket;
+    } catch (error) {
+      if (signal.aborted) throw signal.reason;
+      socket.terminate();
+      this.#onRequest(error instanceof ServerError ? error.code : (error as Error));
+      throw error;
+    } finally {
+      forget();
     }
   }
 

@@ -1,0 +1,43 @@
+import { enterSession } from '../../core/enter/client.ts';
+import { PortConnections } from '../../core/enter/ports.ts';
+import type { StoredSession } from '../../core/resources/kinds.ts';
+import type { Cli } from '../cli.ts';
+import type { Ports } from '../cluster/backend.ts';
+import type { KubeCluster } from '../cluster/cluster.ts';
+
+/** Returns the ports of the session's pod. Its connections share one exec; where that is full or was lost, another begins. */
+export function podPorts(
+  session: StoredSession,
+  { api }: Pick<KubeCluster, 'api'>,
+  { clock }: Pick<Cli, 'clock'>,
+  signal: AbortSignal,
+): Ports {
+  const open = new Set<PortConnections>();
+  let opening: Promise<void> | undefined;
+  const begin = async () => {
+    const frames = await enterSession(api, session, { want: 'ports' }, { clock, signal });
+    const connections = new PortConnections(frames, session.metadata.name);
+    open.add(connections);
+    connections.ended.then(() => open.delete(connections));
+  };
+  return {
+    async connect(port) {
+      for (;;) {
+        const withRoom = [...open].find(({ hasRoom }) => hasRoom);
+        if (withRoom) {
+          // Who waits for it, or uses it, is told.
+          const connection = withRoom.connect(port).on('error', () => {});
+          await connection.connected;
+          return connection;
+        }
+        opening ??= begin().finally(() => {
+          opening = undefined;
+        });
+        await opening;
+      }
+    },
+    close: () => {
+      for (const connections of open) connections.close();
+    },
+  };
+}

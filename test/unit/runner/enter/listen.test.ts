@@ -169,6 +169,28 @@ describe('the listener for helpers', () => {
     expect(runner.clock.pending).toBe(0);
   });
 
+  test(
+    'a helper that is stopped loses its connection, however much waits for it; others are served',
+    skipIf(noHelper),
+    async () => {
+      const runner = await new Runner().listen();
+      await using helper = new HelperRun(runner.podUID);
+      helper.hello({ ...HELLO, ...COMMANDS });
+      await expect.poll(() => runner.visits.length).toBe(1);
+      const visit = runner.visits[0] as Visit;
+      helper.child.kill('SIGSTOP');
+      helper.send('beat');
+      while (visit.send('data', Buffer.alloc(60_000)));
+      await runner.clock.advance(SILENCE_MS + HEARTBEAT_MS);
+      await expect.poll(() => visit.gone.aborted).toBe(true);
+      await runner.ask({ ...HELLO, ...COMMANDS });
+      await expect.poll(() => runner.visits.length).toBe(2);
+      helper.child.kill('SIGCONT');
+      expect(await helper.exited).toBe(0);
+      expect((await helper.all()).some(({ kind }) => kind === 'end')).toBe(false);
+    },
+  );
+
   test('a connection without a hello is closed', async () => {
     const runner = await new Runner().listen();
     const client = runner.dial();

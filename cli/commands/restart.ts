@@ -1,4 +1,6 @@
+import type { StoredSession } from '../../core/resources/kinds.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
+import type { Cluster } from '../cluster/cluster.ts';
 import { finishedMessage, getSession } from '../cluster/stored.ts';
 import { withCluster } from '../connect/connect.ts';
 import { checkAllowed } from '../create/allowed.ts';
@@ -20,23 +22,34 @@ export async function restart(name: string, flags: RestartFlags, cli: Cli): Prom
     if (session.status?.phase === 'Finished') throw refused(finishedMessage(name, cli));
     // A pod that could have no successor is kept.
     await checkAllowed(session.spec, cluster, cli);
-    const asked = await cluster.restart(session, cli.interrupted);
-    const pod = asked.status?.podName;
-    if (pod === undefined) {
-      await cli.out(`session.berth.dev/${name} has no pod\n`);
-      cli.say('its next turn starts one with the present settings');
-      return 0;
-    }
-    if (!flags.wait) {
-      await cli.out(`session.berth.dev/${name} asked to restart\n`);
-      return 0;
-    }
-    const words = { still: 'still restarts', late: 'has not restarted' };
-    const next = await untilPodReleased(asked, { timeout: flags.timeout, words }, cluster, cli, (now) =>
-      now.status?.podName === pod ? undefined : now,
-    );
-    await cli.out(`session.berth.dev/${name} restarted\n`);
-    if (next.status?.podName === undefined) cli.say('its next turn starts a new pod with the present settings');
+    await untilRestarted(await cluster.restart(session, cli.interrupted), flags, cluster, cli);
     return 0;
   });
+}
+
+/** Waits, where the flags say so, until the session that was asked to restart has given up its pod, and prints what became of it. */
+export async function untilRestarted(
+  asked: StoredSession,
+  { wait, timeout }: Pick<RestartFlags, 'wait' | 'timeout'>,
+  cluster: Cluster,
+  cli: Cli,
+  print = (line: string): unknown => cli.out(`${line}\n`),
+): Promise<void> {
+  const { name } = asked.metadata;
+  const pod = asked.status?.podName;
+  if (pod === undefined) {
+    await print(`session.berth.dev/${name} has no pod`);
+    cli.say('its next turn starts one with the present settings');
+    return;
+  }
+  if (!wait) {
+    await print(`session.berth.dev/${name} asked to restart`);
+    return;
+  }
+  const words = { still: 'still restarts', late: 'has not restarted' };
+  const next = await untilPodReleased(asked, { timeout, words }, cluster, cli, (now) =>
+    now.status?.podName === pod ? undefined : now,
+  );
+  await print(`session.berth.dev/${name} restarted`);
+  if (next.status?.podName === undefined) cli.say('its next turn starts a new pod with the present settings');
 }

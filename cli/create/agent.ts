@@ -34,9 +34,7 @@ export function agentFrom(
   const isOwn = flags.files !== undefined && program?.includes('/');
   // A program without one may be the environment's, whose programs come first on the session's PATH.
   const isNamed = flags.hasEnvironment === true && !program?.includes('/');
-  const env = [...environment(flags.env ?? [], cli.env), ...fromSecrets(flags.envFromSecret ?? [])];
-  const twice = env.find(({ name }, index) => env.findIndex((other) => other.name === name) !== index);
-  if (twice) throw refused(`--env and --env-from-secret both set ${twice.name}; leave one of them out`);
+  const env = variablesFrom(flags, cli);
   const agent: Agent = {
     ...(flags.driver ? { driver: DRIVER[flags.driver] } : {}),
     ...(program === undefined
@@ -49,6 +47,14 @@ export function agentFrom(
     ...(flags.result ? { result: RESULT[flags.result] } : {}),
   };
   return Object.keys(agent).length > 0 ? agent : undefined;
+}
+
+/** Variables of `--env` and `--env-from-secret`, each name once. */
+export function variablesFrom({ env, envFromSecret }: AgentFlags, cli: Pick<Cli, 'env'>): EnvVar[] {
+  const all = [...environment(env ?? [], cli.env), ...fromSecrets(envFromSecret ?? [])];
+  const twice = all.find(({ name }, index) => all.findIndex((other) => other.name === name) !== index);
+  if (twice) throw refused(`--env and --env-from-secret both set ${twice.name}; leave one of them out`);
+  return all;
 }
 
 function workingDir(

@@ -68,11 +68,18 @@ export async function sessionSpec(
   refuseUnlessAllowed(spec, allowed);
   if (first && allowed) refuseTurn(first, spec, allowed);
   if (!requirements) return { spec };
-  const { class: sessionClass, image } = spec;
-  const { python } = flags;
-  const wanted = { class: sessionClass, requirements, ...(image ? { image } : {}), ...(python ? { python } : {}) };
-  const environment = { name: environmentName(wanted), spec: wanted };
+  const environment = environmentOf(spec, requirements, flags.python);
   return { spec: { ...spec, environment: { name: environment.name } }, environment };
+}
+
+/** Returns the Environment with these requirements for a session of this spec, and its name. */
+export function environmentOf(
+  { class: sessionClass, image }: Pick<SessionSpec, 'class' | 'image'>,
+  requirements: string[],
+  python: string | undefined,
+): NonNullable<SpecWithEnvironment['environment']> {
+  const spec = { class: sessionClass, requirements, ...(image ? { image } : {}), ...(python ? { python } : {}) };
+  return { name: environmentName(spec), spec };
 }
 
 /** Limits alone: a request above a limit is lowered to it. */

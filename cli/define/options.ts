@@ -27,36 +27,15 @@ export const yesOption = () => new Option('-y, --yes', 'do not ask; without a te
 export const formatOption = (...formats: string[]) =>
   new Option('-o, --output <format>', 'output format').choices(formats);
 
-/** Adds the options of the agent. */
-export function agentOptions(command: Command): void {
+/** Adds the options of settings that a session can change after it was created. */
+export function changeOptions(command: Command): void {
   command
-    .option('--class <name>', 'the SessionClass; default: default')
-    .addOption(
-      new Option('--driver <driver>', 'mode in which turns run; default: the class’s, or command').choices([
-        'command',
-        'server',
-        'shell',
-        'tools',
-      ]),
-    )
     .option('--cpu <amount>', 'limit of CPU, for example 2 or 500m; default: the class’s', cpu)
     .option('--memory <amount>', 'limit of memory, for example 512Mi or 2Gi; default: the class’s', memory)
     .option(
       '--idle <duration>',
       'time without activity after which the session is suspended, for example 15m',
       duration,
-    )
-    .addOption(
-      new Option(
-        '--result <kind>',
-        'format of the result: an envelope between markers, or all of stdout; default: the class’s, or envelope',
-      ).choices(['envelope', 'json', 'text']),
-    )
-    .addOption(
-      new Option(
-        '--input-as <kind>',
-        'way in which the program gets the input; default: the class’s, or stdin',
-      ).choices(['stdin', 'text', 'file', 'args']),
     )
     .option(
       '--env <name[=value]>',
@@ -74,16 +53,44 @@ export function agentOptions(command: Command): void {
       paths,
     )
     .option('--with-all', 'with --with: also .git, .venv, .env… and files that .gitignore and .berthignore name')
-    .option(
-      '--workdir <dir>',
-      'working directory of the program; default: the files of --with; on the embedded cluster otherwise yours',
-    )
     .option('--environment <name>', 'an Environment with Python packages', name)
     .option(
       '--requirements <file>',
       'Python packages in a requirements file; creates an Environment for them, or uses an existing one',
     )
-    .option('--python <version>', 'with --requirements: required version of the image’s Python, for example 3.12')
+    .option('--python <version>', 'with --requirements: required version of the image’s Python, for example 3.12');
+}
+
+/** Adds the options of the agent. */
+export function agentOptions(command: Command): void {
+  command
+    .option('--class <name>', 'the SessionClass; default: default')
+    .addOption(
+      new Option('--driver <driver>', 'mode in which turns run; default: the class’s, or command').choices([
+        'command',
+        'server',
+        'shell',
+        'tools',
+      ]),
+    )
+    .addOption(
+      new Option(
+        '--result <kind>',
+        'format of the result: an envelope between markers, or all of stdout; default: the class’s, or envelope',
+      ).choices(['envelope', 'json', 'text']),
+    )
+    .addOption(
+      new Option(
+        '--input-as <kind>',
+        'way in which the program gets the input; default: the class’s, or stdin',
+      ).choices(['stdin', 'text', 'file', 'args']),
+    );
+  changeOptions(command);
+  command
+    .option(
+      '--workdir <dir>',
+      'working directory of the program; default: the files of --with; on the embedded cluster otherwise yours',
+    )
     .option('--image <image>', 'another image than the class’s')
     .option('--label <key=value>', 'a label of the session; may be repeated', labels)
     .option('--parent <session>', 'the session that this one is made for; a record without an effect', session);

@@ -6,11 +6,13 @@ import type { MapFlags } from '../commands/map.ts';
 import type { RestartFlags } from '../commands/restart.ts';
 import type { RunFlags } from '../commands/run.ts';
 import type { SuspendFlags } from '../commands/suspend.ts';
+import type { UpdateFlags } from '../commands/update.ts';
 import { duration, name, parallel, session, severalSessions } from '../input/flags.ts';
 import type { AddCommand } from './command.ts';
 import {
   agentOptions,
   attemptsOption,
+  changeOptions,
   formatOption,
   inputFileOption,
   inputOption,
@@ -87,6 +89,24 @@ export function defineSessions(command: AddCommand, cli: Cli): void {
     .addOption(formatOption('json', 'yaml', 'name'));
   manifestOptions(create);
   agentOptions(create);
+
+  const update = command(
+    'update SESSION',
+    'Changes settings of a session and leaves the others as they are. They count from its next pod on; --restart replaces the present one.',
+    [
+      'update notes --with . --restart',
+      'update notes --requirements requirements.txt --env DEBUG=1',
+      'update notes --memory 2Gi --restart --timeout 5m',
+    ],
+    async ([sessionName]: [string], flags: UpdateFlags) =>
+      (await import('../commands/update.ts')).update(sessionName, flags, cli),
+  ).argument('<session>', 'the session’s name, before the files of --with', session);
+  changeOptions(update);
+  update
+    .option('--restart', 'replace the session’s pod once its running turn has ended, and wait until it is gone')
+    .option('--no-wait', 'with --restart: do not wait until the pod is gone')
+    .option('--timeout <duration>', 'with --restart: maximum time to wait, for example 5m', duration)
+    .addOption(formatOption('json', 'yaml', 'name'));
 
   command(
     'suspend SESSION',

@@ -191,17 +191,27 @@ async function tarOf(entries: readonly Entry[]): Promise<Buffer> {
 
 const configMapOf = (session: string): string => `${session}-files`;
 
-/** Source of the files of `filesOf` for a session of this name. */
-export function filesSource(session: string): AgentFile {
-  return { configMap: configMapOf(session), archive: ARCHIVE };
+/** Source of the files of a session of this name. `suffix`: for files that take the place of earlier ones, in a ConfigMap of their own. */
+export function filesSource(session: string, suffix?: string): AgentFile {
+  return { configMap: `${configMapOf(session)}${suffix === undefined ? '' : `-${suffix}`}`, archive: ARCHIVE };
 }
 
-/** Returns the ConfigMap with an archive of `packFiles`, which is deleted together with the session. */
-export function filesOf(archive: Buffer, session: StoredSession): ConfigMap {
+/** Reports whether a source of a session of this name is one of `filesSource`. */
+export function isFilesSource({ configMap, archive }: AgentFile, session: string): boolean {
+  const suffix = configMap?.startsWith(configMapOf(session)) ? configMap.slice(configMapOf(session).length) : undefined;
+  return archive === ARCHIVE && suffix !== undefined && /^(-[a-z0-9]+)?$/.test(suffix);
+}
+
+/** Returns the ConfigMap with an archive of `packFiles` for this source, which is deleted together with the session. */
+export function filesOf(
+  archive: Buffer,
+  session: StoredSession,
+  { configMap }: AgentFile = filesSource(session.metadata.name),
+): ConfigMap {
   const { name, namespace } = session.metadata;
   return {
     metadata: {
-      name: configMapOf(name),
+      name: configMap ?? configMapOf(name),
       namespace,
       labels: { [LABEL_AGENT_FILES]: 'true' },
       ownerReferences: [ownedBy(session)],

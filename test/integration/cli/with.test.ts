@@ -56,6 +56,20 @@ describe('--with', () => {
     assert.deepEqual([JSON.parse(first).files, second], [TAKEN, first]);
   });
 
+  test('of an update reaches the next turn of a session, which keeps its state', async () => {
+    const agent = join(project, 'count.sh');
+    const script = (word: string) => `echo ${word} >>"$BERTH_STATE_DIR/words"; cat "$BERTH_STATE_DIR/words"`;
+    writeFileSync(agent, script('old'));
+    await caller.ok('create', 'fixed', '--result', 'text', '--with', 'count.sh', '--', 'sh', 'count.sh');
+    assert.equal(await caller.ok('turn', 'fixed', '--input', 'null'), 'old\n');
+    writeFileSync(agent, script('new'));
+    assert.equal(
+      await caller.ok('update', 'fixed', '--with', 'count.sh', '--restart'),
+      'session.berth.dev/fixed updated\nsession.berth.dev/fixed restarted\n',
+    );
+    assert.equal(await caller.ok('turn', 'fixed', '--input', 'null'), 'old\nnew\n');
+  });
+
   test('creates nothing where the files cannot be packed', async () => {
     const { code, stderr } = await caller.berth(['create', 'none', '--with', 'missing', '--', 'sh', 'a.sh']);
     assert.equal(code, 2, stderr);

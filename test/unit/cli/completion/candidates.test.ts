@@ -30,6 +30,7 @@ describe('the candidates for the last word', () => {
     assert.deepEqual(names('turn '), { of: ['sessions'] });
     assert.deepEqual(names('logs '), { of: ['sessions', 'turns'] });
     assert.deepEqual(names('delete one '), { of: ['sessions'] });
+    assert.deepEqual(names('update '), { of: ['sessions'] });
     assert.deepEqual(names('run --class '), { of: ['sessionclasses'] });
     assert.deepEqual(names('env get '), { of: ['environments'] });
     assert.deepEqual(names('get turn '), { of: ['turns'] });
@@ -43,7 +44,7 @@ describe('the candidates for the last word', () => {
     assert.equal(at('cp notes:work/a ').files, true);
   });
   test('are paths for a file, and for all that belongs to the session’s program', () => {
-    for (const line of ['run --input-file ', 'run --with a ', 'create notes -- python3 ']) {
+    for (const line of ['run --input-file ', 'run --with a ', 'create notes -- python3 ', 'update notes --with ']) {
       assert.equal(at(line).files, true, line);
     }
     assert.equal(at('run --name ').files, undefined);

@@ -5,8 +5,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, type TestContext, test } from 'vitest';
 import { HELPER_PATH } from '../../../core/enter/hello.ts';
+import { eventually } from '../../support/eventually.ts';
 import { staticImage } from '../support/any-images.ts';
 import { apply, berth, get, makeNamespace, remove } from '../support/cluster.ts';
+import { sessionPort } from '../support/port-forward.ts';
 
 const SHELLS = { Image: ['sh', '-c'], Injected: ['/busybox', 'sh', '-c'] };
 
@@ -73,6 +75,18 @@ describe('files of a running session', { concurrent: true }, () => {
       await assert.rejects(call('files', 'ls', 'notes', 'state'), /session notes is suspended/);
     });
   }
+
+  test('a server that a command started is reached by port-forward', async (t) => {
+    const call = await makeSession(t, 'Injected');
+    const serve = 'exec "$BUSYBOX" httpd -f -p 127.0.0.1:8000 -h "$BERTH_STATE_DIR"';
+    await call('exec', '--detach', 'notes', '--', ...SHELLS.Injected, serve);
+    const { metadata } = JSON.parse(await call('get', 'notes', '-o', 'json'));
+    const { port, end } = await sessionPort(metadata.namespace, 'notes', 8000);
+    t.onTestFinished(end);
+    const page = () => fetch(`http://127.0.0.1:${port}/a`).then((answer) => answer.text());
+    // The server takes a moment to listen.
+    assert.equal(await eventually(() => page().catch(() => undefined), { what: 'a page of the session' }), 'one');
+  });
 
   test('the agent can neither read the helper nor get in by it', async (t) => {
     const call = await makeSession(t, 'Image');

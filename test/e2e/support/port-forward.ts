@@ -1,7 +1,8 @@
-/** A port of this machine that leads to the API's Service. */
+/** Ports of this machine that lead into the cluster. */
 import { spawn } from 'node:child_process';
+import { join } from 'node:path';
 import { tools } from '../../support/tools.ts';
-import { release, releaseNamespace } from './cluster.ts';
+import { checkout, release, releaseNamespace } from './cluster.ts';
 
 export interface PortForward {
   port: number;
@@ -10,15 +11,26 @@ export interface PortForward {
 
 /** Forwards a port of this machine to a port of the API's Service. */
 export async function portForward(to: number): Promise<PortForward> {
-  const { kubectl: program } = await tools();
-  const forward = spawn(program, ['port-forward', '-n', releaseNamespace, `service/${release}-api`, `:${to}`]);
+  const { kubectl } = await tools();
+  return listening(kubectl, ['port-forward', '-n', releaseNamespace, `service/${release}-api`, `:${to}`]);
+}
+
+/** Forwards a port of this machine to a port of a session, by the CLI. */
+export function sessionPort(namespace: string, session: string, to: number): Promise<PortForward> {
+  return listening(join(checkout, 'bin/berth'), ['port-forward', '-n', namespace, session, `:${to}`]);
+}
+
+async function listening(program: string, args: string[]): Promise<PortForward> {
+  const forward = spawn(program, args);
   const port = await new Promise<number>((resolve, reject) => {
     let text = '';
-    forward.stdout.on('data', (chunk) => {
-      text += chunk;
-      const port = /127\.0\.0\.1:(\d+)/.exec(text)?.[1];
-      if (port) resolve(Number(port));
-    });
+    for (const stream of [forward.stdout, forward.stderr]) {
+      stream.on('data', (chunk) => {
+        text += chunk;
+        const port = /127\.0\.0\.1:(\d+)/.exec(text)?.[1];
+        if (port) resolve(Number(port));
+      });
+    }
     forward.once('exit', (code) => reject(new Error(`port-forward ended with ${code}: ${text}`)));
   });
   return { port, end: () => void forward.kill() };

@@ -1,5 +1,6 @@
 import { enterSession } from '../../core/enter/client.ts';
 import { PortConnections } from '../../core/enter/ports.ts';
+import { TransportError } from '../../core/kube/errors.ts';
 import type { StoredSession } from '../../core/resources/kinds.ts';
 import type { Cli } from '../cli.ts';
 import type { Ports } from '../cluster/backend.ts';
@@ -13,12 +14,13 @@ export function podPorts(
   signal: AbortSignal,
 ): Ports {
   const open = new Set<PortConnections>();
-  let opening: Promise<void> | undefined;
+  let opening: Promise<PortConnections> | undefined;
   const begin = async () => {
     const frames = await enterSession(api, session, { want: 'ports' }, { clock, signal });
     const connections = new PortConnections(frames, session.metadata.name);
     open.add(connections);
     connections.ended.then(() => open.delete(connections));
+    return connections;
   };
   return {
     async connect(port) {
@@ -33,7 +35,9 @@ export function podPorts(
         opening ??= begin().finally(() => {
           opening = undefined;
         });
-        await opening;
+        const begun = await opening;
+        if (!open.has(begun))
+          throw new TransportError(`the connection to session ${session.metadata.name} was lost at once`);
       }
     },
     close: () => {

@@ -109,6 +109,27 @@ describe('connections to ports of a session', skipIf(noHelper), () => {
     expect(await text(two)).toBe('the client sent all');
   });
 
+  test('one whose halves are both closed ends when the server has every byte, and not before', async () => {
+    await using pod = await PortedPod.start();
+    const received = Promise.withResolvers<Buffer>();
+    const reads = Promise.withResolvers<void>();
+    const port = await pod.serve(async (socket) => {
+      socket.end('bye');
+      await reads.promise;
+      buffer(socket).then(received.resolve, received.reject);
+    });
+    const ports = await pod.open();
+    const connection = ports.connect(port);
+    expect(await text(connection)).toBe('bye');
+    // More than the kernel takes of it.
+    const content = randomBytes(10 * MB);
+    connection.end(content);
+    const closed = once(connection, 'close').then(() => ports.close());
+    reads.resolve();
+    expect(sha256(await received.promise)).toBe(sha256(content));
+    await closed;
+  });
+
   test('a port where nothing listens is refused, and one on ::1 alone is reached', async () => {
     await using pod = await PortedPod.start();
     const port = await pod.serve(() => {}, { host: '::1' });

@@ -6,6 +6,7 @@ import { bursts } from './burst.ts';
 import { cold } from './cold.ts';
 import { coldKinds } from './cold-kinds.ts';
 import { commands } from './commands.ts';
+import { enter } from './enter.ts';
 import { Ground } from './ground.ts';
 import { leaderChange } from './leader-change.ts';
 import { writesOfLives } from './lives.ts';
@@ -52,6 +53,7 @@ try {
   await section('scale', ['controller-memory'], () => scale(ground));
   await section('queue', [], async () => ({ figures: await queue(ground) }));
   await section('commands', ['cli-list', 'cli-turn'], () => commands(ground));
+  await section('enter', ['command', 'command-output', 'files-out'], () => enter(ground));
   await section('leader', ['leader-one', 'leader-two'], () => leaderChange(ground));
   await section('cold kinds', [], async () => ({ figures: await coldKinds(ground) }));
   await section('pod parts', [], async () => ({ figures: await podParts(ground) }));

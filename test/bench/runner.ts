@@ -10,6 +10,8 @@ import { corpora } from './corpora.ts';
 import { demo } from './demo.ts';
 import { drivers } from './drivers.ts';
 import { embedded } from './embedded.ts';
+import { enterEmbedded } from './enter.ts';
+import { enterIdle } from './enter-idle.ts';
 import { firstAnswer } from './first-answer.ts';
 import { firstTurns } from './first-turn.ts';
 import { holds } from './hold.ts';
@@ -39,6 +41,9 @@ export async function withoutKubernetes(run: Run): Promise<void> {
     await run.section('cli: start', ['cli-list-embedded', 'cli-turn-embedded'], cliStarts);
     await run.section('first answer', [], async () => ({ figures: await firstAnswer() }));
     await run.section('embedded cluster', [], async () => ({ figures: await embedded() }));
+    const inside = ['command-embedded', 'command-output-embedded', 'files-out-embedded'] as const;
+    await run.section('enter: embedded cluster', inside, enterEmbedded);
+    await run.section('enter: idle runner', [], async () => ({ figures: await enterIdle(command) }));
     await run.section('hostile pods', ['hostile'], besideHostilePods);
     await run.section('artifacts', [], async () => ({ figures: await artifacts() }));
     await run.section('http', [], async () => ({ figures: await http() }));

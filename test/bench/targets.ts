@@ -28,6 +28,10 @@ interface TargetShape {
 /** Bounds of the command line, which hold on any cluster. */
 const CLI_LIST = [{ share: 0.5, factor: 1.5, floors: { 'kubectl get': 1 } }] as const;
 const CLI_TURN = [{ share: 0.5, factor: 1, floors: { 'turn round trip': 1 }, plus: 120 }] as const;
+/** Bounds of work inside a session, which hold on any cluster. */
+const COMMAND = [{ share: 0.5, factor: 1.5, floors: { 'true by pods/exec': 1 } }] as const;
+const COMMAND_OUTPUT = [{ share: 0.5, factor: 1, floors: { 'kubectl exec cat': 1 } }] as const;
+const FILES_OUT = [{ share: 0.5, factor: 1, floors: { 'kubectl cp': 1 } }] as const;
 const WARM = { 'F-write': 2, 'F-attach': 1, 'F-spawn': 1 };
 const TURN = { 'F-write': 1, 'F-attach': 1, 'F-spawn': 1 };
 
@@ -158,6 +162,32 @@ const LIST = [
     what: 'berth turn on a ready session of the embedded cluster, whole process',
     unit: 'ms',
     bounds: CLI_TURN,
+  },
+  { id: 'command', what: 'true as a command of a session, by the API', unit: 'ms', bounds: COMMAND },
+  {
+    id: 'command-output',
+    what: '100 MB of a command’s output by berth exec, whole process',
+    unit: 'ms',
+    bounds: COMMAND_OUTPUT,
+  },
+  { id: 'files-out', what: 'a file of 100 MB by berth cp, whole process', unit: 'ms', bounds: FILES_OUT },
+  {
+    id: 'command-embedded',
+    what: 'true as a command of a session on the embedded cluster, by the API',
+    unit: 'ms',
+    bounds: COMMAND,
+  },
+  {
+    id: 'command-output-embedded',
+    what: '100 MB of a command’s output by berth exec on the embedded cluster, whole process',
+    unit: 'ms',
+    bounds: COMMAND_OUTPUT,
+  },
+  {
+    id: 'files-out-embedded',
+    what: 'a file of 100 MB by berth cp on the embedded cluster, whole process',
+    unit: 'ms',
+    bounds: FILES_OUT,
   },
   {
     id: 'environment-build',

@@ -15,13 +15,14 @@ import { Transfers } from './enter/files.ts';
 import { type Door, listenForHelpers } from './enter/listen.ts';
 import { Ports } from './enter/ports.ts';
 import { rootsOf } from './enter/roots.ts';
+import { Uploads } from './enter/uploads.ts';
 import { ContainerMemory } from './limits/container-memory.ts';
 import { TreeMemory } from './limits/tree-memory.ts';
 import { findContainment, findTools } from './process/find.ts';
 import { Runner } from './runner.ts';
 import { partsFor, type Surroundings } from './session/parts.ts';
 import { loadAddon } from './signals/addon.ts';
-import { commandSocketPath, directoriesUnder, makeDirectories, socketPath } from './system/directories.ts';
+import { commandSocketPath, directoriesUnder, located, makeDirectories, socketPath } from './system/directories.ts';
 import { protect } from './system/hardening.ts';
 import { inputFirst } from './system/timers.ts';
 import { Pressure } from './text/pressure.ts';
@@ -101,7 +102,15 @@ function start(): void {
       const peerPid = process.pid === 1 ? addon?.peerPid : undefined;
       if (process.platform !== 'linux' || !(peerPid || (isLocal && process.pid !== 1))) return;
       const roots = rootsOf(session.bind, directories, environment.BERTH_LOCAL_ROOT);
-      const transfers = new Transfers(roots, clock);
+      const mountPath = session.bind.workspace?.mountPath;
+      const uploads = new Uploads({
+        session,
+        stateDirectory: directories.state,
+        volume: mountPath && located(mountPath, mountPath, environment.BERTH_LOCAL_ROOT),
+        clock,
+        random: systemRandom,
+      });
+      const transfers = new Transfers(roots, uploads, clock);
       session.keptBusyBy(transfers);
       const files: Door = (visit) => transfers.serve(visit);
       const ports = new Ports(clock);

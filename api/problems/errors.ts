@@ -29,7 +29,7 @@ const ENTER_CODES: Partial<Record<EnterCode, ProblemCode>> = {
 };
 
 function fromSession({ code, message, field }: EnterError): Problem {
-  const again = code === 'NotReady' || code === 'TooManyCommands' || code === 'TooManyConnections';
+  const again = code === 'NotReady' || code === 'Busy' || code === 'TooManyCommands' || code === 'TooManyConnections';
   return new Problem(ENTER_CODES[code] ?? (code as ProblemCode), `${message[0]?.toUpperCase()}${message.slice(1)}.`, {
     ...(field === undefined ? {} : { fields: [{ field, message }] }),
     ...(again ? { retryAfterSeconds: 1 } : {}),

@@ -9,19 +9,28 @@ import { type Place, remotePlace, shown } from '../enter/place.ts';
 import { withProgress } from '../enter/progress.ts';
 import { receiveFile } from '../enter/receive-file.ts';
 import { receiveFolder } from '../enter/receive-folder.ts';
+import { send, sourceOf } from '../enter/send.ts';
 import { refused } from '../errors.ts';
 import { printableName } from '../print/printable.ts';
 import { grew } from './files.ts';
 
-/** Copies a file or a folder from a running session to this machine. */
+/** Copies a file or a folder from a running session to this machine, or the other way. */
 export async function copy(from: string, to: string, flags: ClusterFlags, cli: Cli): Promise<number> {
-  const source = remotePlace(from);
-  if (remotePlace(to)) {
-    const what = source ? 'from one session to another' : 'to a session';
-    throw refused(`nothing is copied ${what} yet; cp copies from a session: ${cli.name} cp notes:work/report.txt .`);
+  const [source, place] = [remotePlace(from), remotePlace(to)];
+  if (source && place) {
+    throw refused('nothing is copied from one session to another; copy to this machine, and from here to the other');
+  }
+  if (place) {
+    const local = await sourceOf(from, cli);
+    return withKubernetes('cp', flags, cli, async (cluster) => {
+      const open = await sessionOpener(cluster, place.session, cli);
+      return untilLost(() => send(open, local, place, cli));
+    });
   }
   if (!source) {
-    throw refused(`"${from}" names no file of a session; write SESSION:ROOT/PATH, for example notes:work/report.txt`);
+    throw refused(
+      `neither "${from}" nor "${to}" is in a session; write SESSION:ROOT/PATH, for example notes:work/report.txt`,
+    );
   }
   const target = await targetOf(to, cli);
   return withKubernetes('cp', flags, cli, async (cluster) => {

@@ -1,11 +1,13 @@
 import { isOfOtherType, listFolder, statFile, transfer } from '../../core/enter/files.ts';
 import type { FileEntry } from '../../core/enter/hello.ts';
+import { deleteFile } from '../../core/enter/uploads.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
 import { withKubernetes } from '../connect/connect.ts';
 import { sessionOpener, untilLost } from '../enter/open.ts';
 import { type Place, shown } from '../enter/place.ts';
 import { withProgress } from '../enter/progress.ts';
-import { failed } from '../errors.ts';
+import { keptWord } from '../enter/send.ts';
+import { failed, refused } from '../errors.ts';
 import { formatObject } from '../print/print.ts';
 import { printableName } from '../print/printable.ts';
 import { table } from '../print/table.ts';
@@ -67,6 +69,28 @@ export async function printFile(name: string, place: Place, flags: ClusterFlags,
         return 0;
       }
     });
+  });
+}
+
+export interface FilesRemoveFlags extends ClusterFlags {
+  recursive?: boolean;
+}
+
+/** Deletes a file of a running session, or a folder with all that is in it. */
+export async function removeFile(name: string, place: Place, flags: FilesRemoveFlags, cli: Cli): Promise<number> {
+  return withKubernetes('files', flags, cli, async (cluster) => {
+    const open = await sessionOpener(cluster, name, cli);
+    const { kept } = await untilLost(async () => {
+      try {
+        return await deleteFile(open, { ...place, recursive: flags.recursive ?? false });
+      } catch (error) {
+        if (!isOfOtherType(error)) throw error;
+        throw refused(`${shown(place)} is a folder; delete it with all that is in it: files rm -r`);
+      }
+    });
+    const word = keptWord(kept, place.root);
+    if (word) cli.say(word);
+    return 0;
   });
 }
 

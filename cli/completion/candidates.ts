@@ -140,14 +140,14 @@ function ofArgument(command: Command, operands: string[]): Found {
       return named('sessions');
     case 'session|turn':
       return named('sessions', 'turns');
-    case 'session:place':
-      return named('sessions');
     case 'place':
       return { words: ROOTS.map((root) => [root]) };
     case 'program':
     case 'file':
-    case 'local':
       return { words: [], files: true };
+    case 'from':
+    case 'to':
+      return { ...named('sessions'), files: true };
     default:
       return { words: [] };
   }

@@ -1,6 +1,6 @@
 import type { Command } from 'commander';
 import type { Cli, ClusterFlags } from '../cli.ts';
-import type { FilesListFlags } from '../commands/files.ts';
+import type { FilesListFlags, FilesRemoveFlags } from '../commands/files.ts';
 import { type Place, place } from '../enter/place.ts';
 import { name } from '../input/flags.ts';
 import type { AddCommand } from './command.ts';
@@ -8,11 +8,13 @@ import { formatOption } from './options.ts';
 
 const PLACE = 'a root of the session, and a path below it: work, workspace, state, output or agent';
 
+const PLACE_OF_SESSION = 'ROOT is work, workspace, state, output or agent; nothing is written to the last two';
+
 /** Defines `files` and `cp`, the commands on files of running sessions. */
 export function defineFiles(program: Command, command: AddCommand, cli: Cli, done: (exitCode: number) => void): void {
   const files = program
     .command('files')
-    .usage('ls|cat')
+    .usage('ls|cat|rm')
     .helpCommand(false)
     .showHelpAfterError(`See: ${cli.name} files --help`)
     .description('Files of a running session.')
@@ -54,13 +56,35 @@ export function defineFiles(program: Command, command: AddCommand, cli: Cli, don
     ),
   );
 
+  add('rm', 'SESSION ROOT/PATH', 'Deletes a file of a running session; with -r a folder with all that is in it.', [
+    'rm notes work/report.txt',
+    'rm -r notes workspace/build',
+  ])
+    .option('-r, --recursive', 'delete a folder with all that is in it')
+    .action(async (session: string, at: Place, _flags, self: Command) =>
+      done(
+        await (await import('../commands/files.ts')).removeFile(
+          session,
+          at,
+          self.optsWithGlobals<FilesRemoveFlags>(),
+          cli,
+        ),
+      ),
+    );
+
   command(
-    'cp SESSION:ROOT/PATH LOCAL',
-    'Copies a file or a folder from a running session to this machine; a file appears as a whole or not at all.',
-    ['cp notes:work/report.txt .', 'cp notes:work/site ./site', 'cp notes:state/. backup'],
+    'cp FROM TO',
+    'Copies a file or a folder from a running session to this machine, or from this machine to a session; a file appears as a whole or not at all.',
+    [
+      'cp notes:work/report.txt .',
+      'cp notes:work/site ./site',
+      'cp notes:state/. backup',
+      'cp data.csv notes:workspace/data.csv',
+      'cp ./site notes:work',
+    ],
     async ([from, to]: [string, string], flags: ClusterFlags) =>
       (await import('../commands/cp.ts')).copy(from, to, flags, cli),
   )
-    .argument('<session:place>', `the session, and ${PLACE}`)
-    .argument('<local>', 'a folder that the copy gets its name in, or the name of the copy');
+    .argument('<from>', `SESSION:ROOT/PATH, or a path of this machine. ${PLACE_OF_SESSION}`)
+    .argument('<to>', 'the other of the two; a folder that is there gets the copy under its own name');
 }

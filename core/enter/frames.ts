@@ -55,7 +55,10 @@ export const FRAMES = {
   exit: 'Q',
   /** Both: bytes of a file, of an archive, or of a list. */
   data: 'D',
-  /** Both: the data ended. JSON, a FileEnd; without this frame it was cut. */
+  /**
+   * Both: the data ended; without this frame it was cut. Runner or helper: JSON, a FileEnd. Client: the SHA-256 of a file in hex, or
+   * nothing.
+   */
   end: 'F',
   /** Both: still there. Sent every HEARTBEAT_MS. */
   beat: 'B',
@@ -77,6 +80,13 @@ export const FRAMES = {
   credit: 'M',
   /** Helper to its runner: bytes of ports have moved, told at most once a second. */
   moved: 'V',
+  /**
+   * Client: what comes next into a folder; fields that end with NUL: file, folder or link, path below the folder, permissions in
+   * decimal, time of the last change in ms or nothing, length or a link's target. Helper to the runner: path below the root.
+   */
+  entry: 'T',
+  /** Helper to the runner: what it has beside its place is whole and is to be renamed. Answered by `ready` or `refused`. */
+  place: 'Y',
 } as const;
 
 export type FrameKind = keyof typeof FRAMES;

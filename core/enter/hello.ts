@@ -7,6 +7,8 @@ export const HELPER_PATH = `${RUNNER_DIRECTORY}/bin/berth-enter`;
 /** Directories of a session that have a name for those outside. */
 export const ROOTS = ['work', 'workspace', 'state', 'output', 'agent'] as const;
 export type Root = (typeof ROOTS)[number];
+/** Those that can be written to from outside. */
+export const WRITABLE_ROOTS = ['work', 'workspace', 'state'] as const satisfies readonly Root[];
 
 export interface TerminalSize {
   rows: number;
@@ -46,7 +48,25 @@ export type Wish =
   | { want: 'list' | 'stat' | 'archive'; root: Root; path: string }
   | { want: 'read'; root: Root; path: string; offset?: number; length?: number }
   /** Connections to ports of the pod's localhost. Answered by `ready` with an empty object. */
-  | { want: 'ports' };
+  | { want: 'ports' }
+  /** Takes one file in `data` and `end`, and answers with `end`; it gets its name when it is whole. Folders on the way are made. */
+  | ({ want: 'write'; root: Root; path: string } & WriteFacts)
+  /** Takes what goes into a folder: `entry`, with `data` after a file's, and `end`. `length`: bytes of all files. */
+  | { want: 'fill'; root: Root; path: string; length?: number }
+  /** `recursive`: a folder with all that is in it. Answers with `end`. */
+  | { want: 'delete'; root: Root; path: string; recursive?: boolean };
+
+/** What is known of a file before its content. */
+export interface WriteFacts {
+  /** Bytes. */
+  length?: number;
+  /** SHA-256 of the content, lower-case hex; it may come with `end` instead. */
+  sha256?: string;
+  /** Permissions, 0 to 0o777; default 0o644. */
+  mode?: number;
+  /** Time of the last change, ms since 1970; default: now. */
+  modified?: number;
+}
 
 export type Hello = Addressed & Wish;
 
@@ -107,7 +127,12 @@ export type EnterCode =
   | 'FileChanged'
   | 'FileFailed'
   | 'PortRefused'
-  | 'PortFailed';
+  | 'PortFailed'
+  | 'NotWritable'
+  | 'NoSpace'
+  | 'StateTooLarge'
+  | 'ContentMismatch'
+  | 'Busy';
 
 export interface EnterRefusal {
   code: EnterCode;
@@ -144,13 +169,21 @@ export interface FileProblem {
   reason: 'Pipe' | 'Socket' | 'Device' | 'System' | 'Unreadable' | 'Grew' | 'Shrank' | 'Rewritten';
 }
 
-/** Ends the data of a file, a list or an archive. */
+/**
+ * How long what was written or deleted stays so: `State` with the end of the next turn or the suspension, `Volume` as long as the session's
+ * volume, `Pod` no longer than the pod.
+ */
+export type Kept = 'State' | 'Volume' | 'Pod';
+
+/** Ends the data of a file, a list or an archive, and answers what was written or deleted. */
 export interface FileEnd {
   bytes: number;
   /** Lower-case hex of the SHA-256 of the data. */
   sha256: string;
   /** The file changed while it was read: bytes were added, or others changed. */
   changed?: 'Grew' | 'Rewritten';
+  /** Of what was written or deleted. */
+  kept?: Kept;
   /** Number of problems of an archive, and the first of them. */
   problemCount?: number;
   problems?: FileProblem[];

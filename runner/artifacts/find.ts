@@ -7,6 +7,7 @@ import { TurnFailure } from '../../core/result/failure.ts';
 import type { Rules } from '../../core/text/hidden.ts';
 import { redact } from '../../core/text/redact.ts';
 import { NAMES_AS_BYTES, orderedNames } from '../state/names.ts';
+import { isUpload } from '../state/uploads.ts';
 import { ifThere } from '../system/if-there.ts';
 
 /** Limit of the entries that are read, with directories and those that are left out. It bounds time and memory. */
@@ -97,6 +98,8 @@ class Search {
 
   #entry(directory: string, prefix: string, bytes: Buffer): void {
     const last = bytes.toString('utf8');
+    // It is being written from outside: an agent may work where its output is.
+    if (isUpload(last)) return;
     const name = prefix + last;
     const isText = Buffer.from(last).equals(bytes);
     if (!isText || Buffer.byteLength(name) > MAX_ARTIFACT_NAME_BYTES) {

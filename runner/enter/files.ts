@@ -1,6 +1,7 @@
 import type { Root } from '../../core/enter/hello.ts';
 import type { Clock } from '../../core/runtime.ts';
 import type { Roots } from './roots.ts';
+import { orderOf, type Uploads } from './uploads.ts';
 import type { Visit } from './visit.ts';
 
 /**
@@ -9,12 +10,14 @@ import type { Visit } from './visit.ts';
  */
 export class Transfers {
   readonly #roots: Roots;
+  readonly #uploads: Uploads;
   readonly #clock: Clock;
   #open = 0;
   #lastAt: number | undefined;
 
-  constructor(roots: Roots, clock: Clock) {
+  constructor(roots: Roots, uploads: Uploads, clock: Clock) {
     this.#roots = roots;
+    this.#uploads = uploads;
     this.#clock = clock;
   }
 
@@ -24,7 +27,9 @@ export class Transfers {
       this.#open -= 1;
       this.#lastAt = this.#clock.monotonic();
     });
-    order(visit, this.#roots).catch((error: Error) => visit.refuse({ code: 'FileFailed', message: error.message }));
+    order(visit, this.#roots, this.#uploads).catch((error: Error) =>
+      visit.refuse({ code: 'FileFailed', message: error.message }),
+    );
   }
 
   /** Milliseconds since the last transfer, 0 during one; undefined where there has been none. */
@@ -34,7 +39,7 @@ export class Transfers {
   }
 }
 
-async function order(visit: Visit, roots: Roots): Promise<void> {
+async function order(visit: Visit, roots: Roots, uploads: Uploads): Promise<void> {
   const { hello } = visit;
   if (!('root' in hello)) return;
   const { want, root, path } = hello;
@@ -43,9 +48,12 @@ async function order(visit: Visit, roots: Roots): Promise<void> {
     visit.refuse({ code: 'FileNotFound', message: `the session has no ${root}: ${WITHOUT[root]}`, field: 'root' });
     return;
   }
+  if (want === 'write' || want === 'fill' || want === 'delete') {
+    uploads.serve(visit, folder);
+    return;
+  }
   const { offset = 0, length = -1 } = want === 'read' ? hello : {};
-  const fields = [want, root, folder, path, offset, length];
-  visit.send('order', Buffer.from(fields.map((field) => `${field}\0`).join('')));
+  visit.send('order', orderOf([want, root, folder, path, offset, length]));
 }
 
 const WITHOUT: Record<Root, string> = {

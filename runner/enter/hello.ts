@@ -1,5 +1,5 @@
 import { ENTER_PROTOCOL } from '../../core/enter/frames.ts';
-import { type EnterCode, type EnterRefusal, type Hello, ROOTS } from '../../core/enter/hello.ts';
+import { type EnterCode, type EnterRefusal, type Hello, ROOTS, WRITABLE_ROOTS } from '../../core/enter/hello.ts';
 import type { Bind } from '../../core/frames/messages.ts';
 import type { Access } from '../session/session.ts';
 
@@ -15,6 +15,9 @@ const WANTS: ReadonlySet<string> = new Set<Hello['want']>([
   'archive',
   'read',
   'ports',
+  'write',
+  'fill',
+  'delete',
 ]);
 
 /** Parses a hello; returns the refusal of one that cannot be understood. What a command's start holds is checked by its door. */
@@ -42,7 +45,8 @@ export function parseHello(payload: Buffer): Hello | EnterRefusal {
 
 const isWithoutFiles = (want: string) => ['command', 'commands', 'signal', 'ports'].includes(want);
 
-function fileProblem({ root, path, offset, length }: Partial<Record<string, unknown>>): EnterRefusal | undefined {
+function fileProblem(hello: Partial<Record<string, unknown>>): EnterRefusal | undefined {
+  const { root, path, offset, length } = hello;
   if (!ROOTS.some((known) => known === root)) {
     return refusal('Invalid', `there is no root "${root}"; the roots are ${ROOTS.join(', ')}`, 'root');
   }
@@ -54,6 +58,36 @@ function fileProblem({ root, path, offset, length }: Partial<Record<string, unkn
     if (value !== undefined && !(Number.isSafeInteger(value) && (value as number) >= 0)) {
       return refusal('Invalid', `${field} has to be a whole number of at least 0`, field);
     }
+  }
+  return writes(hello) ? writeProblem(hello) : undefined;
+}
+
+const writes = ({ want }: Partial<Record<string, unknown>>) => want === 'write' || want === 'fill' || want === 'delete';
+
+function writeProblem(hello: Partial<Record<string, unknown>>): EnterRefusal | undefined {
+  const { want, root, path, mode, modified, sha256, recursive } = hello;
+  if (!WRITABLE_ROOTS.some((known) => known === root)) {
+    const message = `nothing is written to ${root}; the roots that can be written to are ${WRITABLE_ROOTS.join(', ')}`;
+    return refusal('NotWritable', message, 'root');
+  }
+  const names = path === '' ? [] : (path as string).split('/');
+  if (names.includes('..'))
+    return refusal('OutsideRoot', `path must not have "..": it may lead out of ${root}`, 'path');
+  if (names.some((name) => name === '' || name === '.')) {
+    return refusal('Invalid', 'path must be names with one "/" between them', 'path');
+  }
+  if (names.length === 0 && want !== 'fill') return refusal('Invalid', `path has to name something in ${root}`, 'path');
+  if (mode !== undefined && !(Number.isSafeInteger(mode) && (mode as number) >= 0 && (mode as number) <= 0o777)) {
+    return refusal('Invalid', 'mode has to be permissions from 0 to 0777', 'mode');
+  }
+  if (modified !== undefined && !(Number.isSafeInteger(modified) && (modified as number) >= 0)) {
+    return refusal('Invalid', 'modified has to be a time in milliseconds since 1970', 'modified');
+  }
+  if (sha256 !== undefined && !(typeof sha256 === 'string' && /^[0-9a-f]{64}$/.test(sha256))) {
+    return refusal('Invalid', 'sha256 has to be 64 hex digits in lower case', 'sha256');
+  }
+  if (recursive !== undefined && typeof recursive !== 'boolean') {
+    return refusal('Invalid', 'recursive has to be true or false', 'recursive');
   }
   return undefined;
 }

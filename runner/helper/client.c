@@ -15,6 +15,9 @@
 
 static int runner_fd = -1;
 static int64_t heard_at, sent_at;
+/* True where the client sends more than heartbeats: nothing of it is passed over then. */
+static bool receives;
+static void (*clean_up)(void);
 
 static int64_t now_ms(void) {
   struct timespec now;
@@ -27,26 +30,36 @@ void client_watch(int runner) {
   heard_at = sent_at = now_ms();
 }
 
+void client_sends(void (*fn)(void)) {
+  receives = true;
+  clean_up = fn;
+}
+
+__attribute__((noreturn)) static void leave(int code) {
+  if (clean_up) clean_up();
+  _exit(code);
+}
+
 /* Reads what is there; ends the process at an end. What comes is a heartbeat, whatever it is. */
 static void hear(int fd) {
   char bytes[4096];
   ssize_t count = read(fd, bytes, sizeof bytes);
-  if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR)) _exit(0);
+  if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR)) leave(0);
 }
 
 /* Listens to both sides until fd 1 has room, or just once. */
 static void listen_both(bool until_room) {
   for (;;) {
-    struct pollfd polled[3] = {{.fd = 0, .events = POLLIN}, {.fd = runner_fd, .events = POLLIN}, {.fd = 1, .events = POLLOUT}};
+    struct pollfd polled[3] = {{.fd = receives ? -1 : 0, .events = POLLIN}, {.fd = runner_fd, .events = POLLIN}, {.fd = 1, .events = POLLOUT}};
     int64_t left = heard_at + SILENCE_MS - now_ms();
-    if (left <= 0) _exit(1);
-    if (poll(polled, 3, until_room ? (int)left : 0) < 0 && errno != EINTR) _exit(1);
+    if (left <= 0) leave(1);
+    if (poll(polled, 3, until_room ? (int)left : 0) < 0 && errno != EINTR) leave(1);
     if (polled[0].revents) {
       hear(0);
       heard_at = now_ms();
     }
     if (polled[1].revents) hear(runner_fd);
-    if (polled[2].revents & (POLLERR | POLLHUP | POLLNVAL)) _exit(0);
+    if (polled[2].revents & (POLLERR | POLLHUP | POLLNVAL)) leave(0);
     if (!until_room || polled[2].revents & POLLOUT) return;
   }
 }
@@ -54,7 +67,7 @@ static void listen_both(bool until_room) {
 static void write_all(const unsigned char *bytes, size_t length) {
   while (length > 0) {
     ssize_t count = write(1, bytes, length);
-    if (count < 0 && errno != EAGAIN && errno != EINTR) _exit(0);
+    if (count < 0 && errno != EAGAIN && errno != EINTR) leave(0);
     if (count < 0) listen_both(true);
     else {
       bytes += count;
@@ -84,13 +97,84 @@ void client_refuse(const char *code, const char *field, const char *format, ...)
   va_start(arguments, format);
   int length = vasprintf(&message, format, arguments);
   va_end(arguments);
-  if (length < 0) _exit(1);
+  if (length < 0) leave(1);
   text_format(&json, "{\"code\":\"%s\",\"message\":", code);
   text_json(&json, message, (size_t)length);
   if (field) text_format(&json, ",\"field\":\"%s\"", field);
   text_say(&json, "}");
   put(REFUSED, json.bytes, json.length);
-  _exit(0);
+  leave(0);
+}
+
+void client_pass_on(const unsigned char *frame, size_t length) {
+  write_all(frame, length);
+  leave(0);
+}
+
+static void beat_if_due(void) {
+  int64_t now = now_ms();
+  if (now - sent_at < BEAT_MS) return;
+  sent_at = now;
+  put(BEAT, NULL, 0);
+}
+
+void client_alive(void) {
+  listen_both(false);
+  beat_if_due();
+}
+
+/* Milliseconds until a heartbeat is due, or `until` is there, whichever is first; at least 0. */
+static int wait_ms(int64_t until) {
+  int64_t due = sent_at + BEAT_MS < until ? sent_at + BEAT_MS : until, left = due - now_ms();
+  return left > 0 ? (int)left : 0;
+}
+
+size_t client_receive(unsigned char *frame) {
+  heard_at = now_ms();
+  for (;;) {
+    struct pollfd polled[3] = {{.fd = 0, .events = POLLIN}, {.fd = runner_fd, .events = POLLIN}, {.fd = 1}};
+    beat_if_due();
+    if (now_ms() - heard_at >= SILENCE_MS) leave(1);
+    if (poll(polled, 3, wait_ms(heard_at + SILENCE_MS)) < 0 && errno != EINTR) leave(1);
+    if (polled[1].revents) hear(runner_fd);
+    if (polled[2].revents) leave(0);
+    if (!polled[0].revents) continue;
+    size_t length = read_frame(0, frame, SILENCE_MS);
+    if (length == 0) leave(0);
+    heard_at = now_ms();
+    if (frame[0] != BEAT) return length;
+  }
+}
+
+void runner_tell(char kind, const void *bytes, size_t length) {
+  struct text all = {0};
+  const unsigned char header[FRAME_HEADER] = {(unsigned char)kind, (unsigned char)(length >> 24), (unsigned char)(length >> 16), (unsigned char)(length >> 8), (unsigned char)length};
+  text_add(&all, header, sizeof header);
+  text_add(&all, bytes, length);
+  for (size_t at = 0; at < all.length;) {
+    ssize_t count = write(runner_fd, all.bytes + at, all.length - at);
+    if (count > 0) at += (size_t)count;
+    else if (errno == EAGAIN) {
+      struct pollfd polled = {.fd = runner_fd, .events = POLLOUT};
+      if (poll(&polled, 1, SILENCE_MS) == 0) leave(1);
+    } else if (errno != EINTR) leave(1);
+  }
+  text_free(&all);
+}
+
+size_t runner_answer(unsigned char *frame, int ms) {
+  int64_t until = now_ms() + ms;
+  for (;;) {
+    struct pollfd polled[3] = {{.fd = runner_fd, .events = POLLIN}, {.fd = 0}, {.fd = 1}};
+    beat_if_due();
+    if (now_ms() >= until) return 0;
+    if (poll(polled, 3, wait_ms(until)) < 0 && errno != EINTR) leave(1);
+    if (polled[1].revents & (POLLERR | POLLNVAL) || polled[2].revents) leave(0);
+    if (!polled[0].revents) continue;
+    size_t length = read_frame(runner_fd, frame, SILENCE_MS);
+    if (length == 0) leave(1);
+    if (frame[0] != BEAT) return length;
+  }
 }
 
 size_t read_frame(int fd, unsigned char *frame, int ms) {

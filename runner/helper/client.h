@@ -16,6 +16,27 @@ void client_watch(int runner);
 /* Sends a frame once there is room for it, with at most MAX_PAYLOAD bytes. */
 void client_send(char kind, const void *bytes, size_t length);
 
+/* Sends a heartbeat where one is due: for what takes long without a frame. */
+void client_alive(void);
+
+/*
+ * Says that the client sends more than heartbeats: nothing of it is passed over from now on. `clean_up` is called before the process ends by
+ * a call of this file.
+ */
+void client_sends(void (*clean_up)(void));
+
+/* Waits for a frame of a client that sends, heartbeats excepted, and returns its length. */
+size_t client_receive(unsigned char *frame);
+
+/* Passes a frame of the runner on to the client, and ends the process. */
+__attribute__((noreturn)) void client_pass_on(const unsigned char *frame, size_t length);
+
+/* Sends a frame to the runner. */
+void runner_tell(char kind, const void *bytes, size_t length);
+
+/* Waits for the runner's answer at most `ms`; returns its length, 0 where none came. The client gets heartbeats meanwhile. */
+size_t runner_answer(unsigned char *frame, int ms);
+
 /* Sends a refusal and ends the process. */
 __attribute__((noreturn, format(printf, 3, 4))) void client_refuse(const char *code, const char *field, const char *format, ...);
 

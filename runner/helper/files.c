@@ -14,14 +14,7 @@
 #include "beneath.h"
 #include "client.h"
 #include "frames.h"
-
-/* An order, taken apart. */
-struct order {
-  const char *operation, *root, *folder, *path;
-  int64_t offset, length;
-  /* False where the root lies in /dev or the like itself. */
-  bool by_path;
-};
+#include "write.h"
 
 void send_data(struct sending *sending, const void *bytes, size_t length) {
   const char *at = bytes;
@@ -74,39 +67,49 @@ void describe(struct text *out, const char *name, int fd, const struct stat *fou
   text_say(out, "}");
 }
 
-/* Takes the fields of an order apart; returns false where one is missing. */
+/* Takes the fields of an order apart, the last of which may be missing; returns false where another one is. */
 static bool parse(const char *bytes, size_t length, struct order *order) {
-  const char *fields[6], *at = bytes, *end = bytes + length;
-  for (int i = 0; i < 6; i++) {
+  enum { NEEDED = 6, ALL = 10 };
+  const char *fields[ALL], *at = bytes, *end = bytes + length;
+  for (int i = 0; i < ALL; i++) {
     const char *nul = at < end ? memchr(at, 0, (size_t)(end - at)) : NULL;
-    if (!nul) return false;
-    fields[i] = at;
-    at = nul + 1;
+    if (!nul && i < NEEDED) return false;
+    fields[i] = nul ? at : "";
+    if (nul) at = nul + 1;
   }
   *order = (struct order){.operation = fields[0], .root = fields[1], .folder = fields[2], .path = fields[3]};
+  order->upload = fields[6];
+  order->kept = fields[7];
+  order->modified = fields[8];
+  order->sha256 = fields[9];
   order->offset = strtoll(fields[4], NULL, 10);
   order->length = strtoll(fields[5], NULL, 10);
   return true;
 }
 
-__attribute__((noreturn)) static void refuse_path(const struct order *order, int error) {
-  const char *slash = order->path[0] ? "/" : "";
-  if (error == ENOENT || error == ENOTDIR) client_refuse("FileNotFound", "path", "there is no %s%s%s", order->root, slash, order->path);
+void refuse_path(const struct order *order, const char *path, int error) {
+  const char *slash = path[0] ? "/" : "";
+  if (error == ENOENT || error == ENOTDIR) client_refuse("FileNotFound", "path", "there is no %s%s%s", order->root, slash, path);
   if (error == EXDEV) {
-    client_refuse("OutsideRoot", "path", "%s%s%s leads out of %s; links that are absolute are not followed", order->root, slash, order->path, order->root);
+    client_refuse("OutsideRoot", "path", "%s%s%s leads out of %s; links that are absolute are not followed", order->root, slash, path, order->root);
   }
-  client_refuse("FileFailed", "path", "%s%s%s cannot be opened: %s", order->root, slash, order->path, strerror(error));
+  client_refuse("FileFailed", "path", "%s%s%s cannot be opened: %s", order->root, slash, path, strerror(error));
 }
 
-/* Opens the path of the order with O_PATH and looks at it. */
-static int find(struct order *order, struct stat *found) {
+int open_root(struct order *order) {
   int root = open(order->folder, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (root < 0 && errno == ENOENT) client_refuse("FileNotFound", "root", "the session has no %s yet", order->root);
   if (root < 0) client_refuse("FileFailed", "root", "%s cannot be opened: %s", order->root, strerror(errno));
   order->by_path = !is_system(root, true);
+  return root;
+}
+
+/* Opens the path of the order with O_PATH and looks at it. */
+static int find(struct order *order, struct stat *found) {
+  int root = open_root(order);
   int fd = open_beneath(root, order->path);
-  if (fd < 0 || fstat(fd, found)) refuse_path(order, errno);
-  if (is_system(fd, order->by_path)) refuse_path(order, EXDEV);
+  if (fd < 0 || fstat(fd, found)) refuse_path(order, order->path, errno);
+  if (is_system(fd, order->by_path)) refuse_path(order, order->path, EXDEV);
   return fd;
 }
 
@@ -126,7 +129,7 @@ static void say_ready(const struct order *order, int fd, const struct stat *foun
 static void list(const struct order *order, int fd, struct sending *sending) {
   int own = reopen(fd, true);
   DIR *folder = own < 0 ? NULL : fdopendir(own);
-  if (!folder) refuse_path(order, errno);
+  if (!folder) refuse_path(order, order->path, errno);
   struct text rows = {0};
   for (struct dirent *entry; (entry = readdir(folder));) {
     if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
@@ -152,7 +155,7 @@ static void read_file(const struct order *order, int fd, const struct stat *foun
   int64_t left = order->length < 0 || order->length > size - offset ? size - offset : order->length;
   const char *name = order->path;
   int own = reopen(fd, false);
-  if (own < 0) refuse_path(order, errno);
+  if (own < 0) refuse_path(order, order->path, errno);
   posix_fadvise(own, offset, left, POSIX_FADV_SEQUENTIAL);
   while (left > 0) {
     ssize_t count = pread(own, bytes, left < MAX_PAYLOAD ? (size_t)left : MAX_PAYLOAD, offset);
@@ -176,6 +179,9 @@ void carry_out(const char *bytes, size_t length) {
   struct stat found;
   struct text more = {0};
   if (!parse(bytes, length, &order)) client_refuse("FileFailed", NULL, "the runner's order cannot be read");
+  if (strcmp(order.operation, "write") == 0) write_file(&order);
+  if (strcmp(order.operation, "fill") == 0) fill_folder(&order);
+  if (strcmp(order.operation, "delete") == 0) delete_entry(&order);
   bool reads = strcmp(order.operation, "read") == 0, archives = strcmp(order.operation, "archive") == 0;
   bool lists = strcmp(order.operation, "list") == 0;
   int fd = find(&order, &found);

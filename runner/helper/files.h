@@ -1,6 +1,7 @@
 #ifndef HELPER_FILES_H
 #define HELPER_FILES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/stat.h>
@@ -8,9 +9,26 @@
 #include "sha256.h"
 #include "text.h"
 
+/* An order, taken apart. */
+struct order {
+  const char *operation, *root, *folder, *path;
+  /* offset: for a write the permissions, or -1; for a delete 1 where folders go with what is in them. */
+  int64_t offset, length;
+  /* For what is written or deleted: the name beside its place, what becomes of the place, time in ms or "", SHA-256 or "". */
+  const char *upload, *kept, *modified, *sha256;
+  /* False where the root lies in /dev or the like itself. */
+  bool by_path;
+};
+
+/* Opens the root of the order with O_PATH, and sees whether it lies in /dev or the like; refuses where it cannot. */
+int open_root(struct order *order);
+
+/* Refuses a path below the root by the error of a call. */
+__attribute__((noreturn)) void refuse_path(const struct order *order, const char *path, int error);
+
 /*
- * Carries out the runner's order, which is NUL-ended fields: stat, list, read or archive; the root's name; its absolute path; the path
- * below it; for read the offset, and the length or -1. Answers the client, and ends the process.
+ * Carries out the runner's order, which is NUL-ended fields: stat, list, read, archive, write, fill or delete; the root's name; its absolute path; the path
+ * below it; and what struct order has further. Answers the client, and ends the process.
  */
 __attribute__((noreturn)) void carry_out(const char *order, size_t length);
 

@@ -20,6 +20,8 @@ enum { FRAME_HEADER = 5, MAX_PAYLOAD = 65536, MAX_FRAME = FRAME_HEADER + MAX_PAY
 #define CLOSED 'Z'
 #define CREDIT 'M'
 #define MOVED 'V'
+#define ENTRY 'T'
+#define PLACE 'Y'
 
 /* Bytes of a connection to a port that may come before credit for more is given, and connections at a time. */
 enum { PORT_WINDOW = 262144, MAX_PORT_CONNECTIONS = 128 };

@@ -13,6 +13,7 @@ import type {
 import { openState } from '../../core/frames/seal.ts';
 import type { Commands } from '../commands/commands.ts';
 import { EMPTY_DIGEST } from '../state/archive.ts';
+import { Packing } from '../state/packing.ts';
 import { errorCode } from '../system/errors.ts';
 import { type KnownState, sendState } from '../turn/frames.ts';
 import { PastTurns } from '../turn/past-turns.ts';
@@ -74,12 +75,13 @@ export class BoundSession {
   #stopping = false;
   #lastActivity: number;
   readonly #activities: { readonly idleMs: number | undefined }[] = [];
+  readonly #packing = new Packing();
   /** Chain of packing, unpacking and running, which never overlap. */
   #work: Promise<void> = Promise.resolve();
 
   constructor(bind: Bind, surroundings: SessionSurroundings) {
     this.bind = bind;
-    this.#surroundings = surroundings;
+    this.#surroundings = { ...surroundings, state: this.#packing.of(surroundings.state) };
     this.#isRestored = bind.restores === undefined;
     this.#hasAllFiles = bind.files === undefined;
     this.#hasFiles = bind.files === undefined;
@@ -257,6 +259,14 @@ export class BoundSession {
     if (this.#stopping) return 'Stopping';
     if (this.#suspended) return 'Suspended';
     return this.#isRestored && this.#hasFiles && this.#hasEnvironment ? 'Open' : 'NotReady';
+  }
+
+  /**
+   * Takes a step in the session's folders while no state is packed. Resolves with false, without the step, where it is packed for longer
+   * than `ms`.
+   */
+  outsidePacking(step: () => void, ms: number): Promise<boolean> {
+    return this.#packing.outside(step, this.#surroundings.clock, ms);
   }
 
   /** Commands that clients run beside the turns. */

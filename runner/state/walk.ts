@@ -5,6 +5,7 @@ import { TurnFailure } from '../../core/result/failure.ts';
 import { ifThere } from '../system/if-there.ts';
 import { MAX_ENTRIES, MAX_PATH_BYTES } from './limits.ts';
 import { NAMES_AS_BYTES, orderedNames } from './names.ts';
+import { isUpload } from './uploads.ts';
 
 /** Limit of a path in an error message, bytes. */
 const SHOWN_BYTES = 512;
@@ -20,7 +21,7 @@ export interface Entry {
 }
 
 /**
- * Yields everything below a directory, parents first, ordered by the bytes of the names on every file system. Links are
+ * Yields everything below a directory but what is being written from outside, parents first, ordered by the bytes of the names on every file system. Links are
  * not followed; entries that vanish during the walk are left out. Throws a TurnFailure for an entry that cannot be stored as
  * it is.
  */
@@ -28,6 +29,7 @@ export function* walk(directory: string, prefix = '', room = { names: MAX_ENTRIE
   for (const bytes of namesIn(directory, room)) {
     const name = prefix + utf8(bytes, `the name of ${JSON.stringify(prefix + bytes.toString('utf8'))}`);
     checkLength(name);
+    if (isUpload(bytes.toString('utf8'))) continue;
     const path = join(directory, bytes.toString('utf8'));
     const stats = readIfThere(() => lstatSync(path, { bigint: true }));
     if (!stats) continue;

@@ -158,8 +158,8 @@ describe('files of a running session', skipIf(noHelper), () => {
     assert.match(await fails('cp', 'notes:work/a', 'nowhere/a'), /there is no folder/);
     assert.match(await fails('cp', 'notes:work/a', 'nowhere/'), /there is no folder/);
     assert.match(await fails('cp', 'notes:work/a', '/dev/null'), /is neither a file nor a folder/);
-    assert.match(await fails('cp', 'a', 'notes:work/a'), /nothing is copied to a session yet/);
-    assert.match(await fails('cp', 'a', 'b'), /names no file of a session/);
+    assert.match(await fails('cp', 'notes:work/a', 'notes:work/b'), /nothing is copied from one session to another/);
+    assert.match(await fails('cp', 'a', 'b'), /neither "a" nor "b" is in a session/);
     assert.deepEqual(everything('taken'), before);
     assert.ok(!readdirSync(cwd).some((name) => name.startsWith('.berth-')));
   });

@@ -41,7 +41,7 @@ describe('the candidates for the last word', () => {
   });
   test('are the roots of a session for a place in it', () => {
     assert.deepEqual(words('files cat notes '), ['work', 'workspace', 'state', 'output', 'agent']);
-    assert.equal(at('cp notes:work/a ').files, true);
+    for (const line of ['cp ', 'cp notes:work/a ']) assert.equal(at(line).files, true);
   });
   test('are paths for a file, and for all that belongs to the session’s program', () => {
     for (const line of ['run --input-file ', 'run --with a ', 'create notes -- python3 ', 'update notes --with ']) {

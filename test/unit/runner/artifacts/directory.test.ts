@@ -48,6 +48,7 @@ describe('the artifacts of a turn', () => {
     writeFileSync(join(path, 'sub', 'run.sh'), 'echo 1', { mode: 0o755 });
     writeFileSync(join(path, 'b "é\n'), '');
     writeFileSync(join(path, 'a.bin'), Buffer.from([0, 255, 10]));
+    writeFileSync(join(path, '.berth-upload-0123456789abcdef'), 'half of a file that is written from outside');
     const { files, contents, leftOut } = await output.collect();
     assert.deepEqual(files, [
       { name: 'a.bin', bytes: 3, digest: digestOf(Buffer.from([0, 255, 10])) },

@@ -8,8 +8,10 @@ import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import { encodeFrame, encodeJson, FrameDecoder, HEARTBEAT_MS, SILENCE_MS } from '../../../../core/enter/frames.ts';
 import type { Hello } from '../../../../core/enter/hello.ts';
 import type { Bind } from '../../../../core/frames/messages.ts';
+import { systemRandom } from '../../../../core/system.ts';
 import { Transfers } from '../../../../runner/enter/files.ts';
 import { type Entrance, listenForHelpers } from '../../../../runner/enter/listen.ts';
+import { Uploads } from '../../../../runner/enter/uploads.ts';
 import type { Visit } from '../../../../runner/enter/visit.ts';
 import type { Access } from '../../../../runner/session/session.ts';
 import { HelperRun, noHelper } from '../../../support/helper-run.ts';
@@ -25,8 +27,19 @@ class Runner {
   readonly podUID = randomUUID();
   readonly clock = new VirtualClock();
   readonly visits: Visit[] = [];
-  readonly transfers = new Transfers(async (root) => (root === 'agent' ? undefined : join(folder, 'work')), this.clock);
-  readonly session = { access: 'Open' as Access, bind: bind() };
+  readonly session = { access: 'Open' as Access, bind: bind(), outsidePacking: async () => false };
+  readonly uploads = new Uploads({
+    session: this.session,
+    stateDirectory: join(folder, 'state'),
+    volume: undefined,
+    clock: this.clock,
+    random: systemRandom,
+  });
+  readonly transfers = new Transfers(
+    async (root) => (root === 'agent' ? undefined : join(folder, 'work')),
+    this.uploads,
+    this.clock,
+  );
   readonly sockets: Socket[] = [];
 
   async listen(options: Partial<Entrance> = {}): Promise<this> {
@@ -83,6 +96,7 @@ function bind(): Bind {
 }
 
 const COMMANDS = { want: 'commands' };
+const WRITE = { want: 'write', root: 'work', path: 'a' };
 const READ = { want: 'read', root: 'work', path: 'a' };
 
 describe('the listener for helpers', () => {
@@ -118,6 +132,16 @@ describe('the listener for helpers', () => {
       [{ ...READ, path: 'a\0b' }, 'Invalid path'],
       [{ ...READ, path: 'x'.repeat(5000) }, 'Invalid path'],
       [{ ...READ, path: 1 }, 'Invalid path'],
+      [{ ...WRITE, root: 'output' }, 'NotWritable root'],
+      [{ ...WRITE, path: '' }, 'Invalid path'],
+      [{ ...WRITE, path: 'a//b' }, 'Invalid path'],
+      [{ ...WRITE, path: '/a' }, 'Invalid path'],
+      [{ ...WRITE, path: 'a/../../b' }, 'OutsideRoot path'],
+      [{ ...WRITE, mode: 0o1777 }, 'Invalid mode'],
+      [{ ...WRITE, modified: -1 }, 'Invalid modified'],
+      [{ ...WRITE, sha256: 'A'.repeat(64) }, 'Invalid sha256'],
+      [{ ...WRITE, length: 0.5 }, 'Invalid length'],
+      [{ ...WRITE, want: 'delete', recursive: 'yes' }, 'Invalid recursive'],
       [{ ...READ, offset: -1 }, 'Invalid offset'],
       [{ ...READ, length: 1.5 }, 'Invalid length'],
       [{ ...READ, root: 'agent' }, 'FileNotFound root'],

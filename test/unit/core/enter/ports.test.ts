@@ -5,6 +5,7 @@ import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import type { Duplex } from 'node:stream';
 import { buffer, text } from 'node:stream/consumers';
+import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
 import { FRAMES, MAX_PORT_CONNECTIONS, PORT_WINDOW } from '../../../../core/enter/frames.ts';
 import { eventually } from '../../../support/eventually.ts';
@@ -112,22 +113,23 @@ describe('connections to ports of a session', skipIf(noHelper), () => {
   test('one whose halves are both closed ends when the server has every byte, and not before', async () => {
     await using pod = await PortedPod.start();
     const received = Promise.withResolvers<Buffer>();
-    const reads = Promise.withResolvers<void>();
-    const port = await pod.serve(async (socket) => {
+    const port = await pod.serve((socket) => {
       socket.end('bye');
-      await reads.promise;
       buffer(socket).then(received.resolve, received.reject);
     });
     const ports = await pod.open();
     const connection = ports.connect(port);
     expect(await text(connection)).toBe('bye');
-    // More than the kernel takes of it.
-    const content = randomBytes(10 * MB);
+    pod.helpers[0]?.kill('SIGSTOP');
+    const content = randomBytes(100_000);
     connection.end(content);
+    await once(connection, 'finish');
+    await setImmediate();
+    expect(connection.closed).toBe(false);
     const closed = once(connection, 'close').then(() => ports.close());
-    reads.resolve();
-    expect(sha256(await received.promise)).toBe(sha256(content));
+    pod.helpers[0]?.kill('SIGCONT');
     await closed;
+    expect(sha256(await received.promise)).toBe(sha256(content));
   });
 
   test('a port where nothing listens is refused, and one on ::1 alone is reached', async () => {

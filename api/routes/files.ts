@@ -8,12 +8,12 @@ import { sessionParams, sessionUidQuery } from '../openapi/schemas.ts';
 import { Problem } from '../problems/problems.ts';
 import { type Answer, type Call, type Route, route, type Services } from '../route.ts';
 
-const PATH = '/v1/namespaces/{namespace}/sessions/{session}/files/{root}';
+export const filesPath = '/v1/namespaces/{namespace}/sessions/{session}/files/{root}';
 /** Limit of a trailer, bytes. */
 const TRAILER_BYTES = 8 * 1024;
 
 const rootParams = sessionParams.extend({ root: z.enum(ROOTS).describe('A folder of the session.') });
-const fileParams = rootParams.extend({
+export const fileParams = rootParams.extend({
   path: z
     .string()
     .max(4096)
@@ -68,12 +68,12 @@ const head = {
 };
 
 export const fileRoutes: Route[] = [
-  route({ ...head, path: PATH, operationId: 'headRoot', params: rootParams, handle: stat }),
-  route({ ...head, path: `${PATH}/{path}`, operationId: 'headFile', params: fileParams, handle: stat }),
+  route({ ...head, path: filesPath, operationId: 'headRoot', params: rootParams, handle: stat }),
+  route({ ...head, path: `${filesPath}/{path}`, operationId: 'headFile', params: fileParams, handle: stat }),
   route({
     ...common,
     method: 'GET',
-    path: PATH,
+    path: filesPath,
     operationId: 'getRoot',
     summary: 'A folder of a session, as a list or an archive',
     description: DESCRIPTION,
@@ -83,7 +83,7 @@ export const fileRoutes: Route[] = [
   route({
     ...common,
     method: 'GET',
-    path: `${PATH}/{path}`,
+    path: `${filesPath}/{path}`,
     operationId: 'getFile',
     summary: 'A file of a session; a folder as a list or an archive',
     description: DESCRIPTION,

@@ -3,6 +3,7 @@ import { approvalRoutes } from './approvals.ts';
 import { artifactRoutes } from './artifacts.ts';
 import { commandRoutes } from './commands.ts';
 import { eventRoutes } from './events.ts';
+import { fileWriteRoutes } from './file-writes.ts';
 import { fileRoutes } from './files.ts';
 import { logRoutes } from './logs.ts';
 import { portRoutes } from './ports.ts';
@@ -18,6 +19,7 @@ export const routes: Route[] = [
   ...eventRoutes,
   ...logRoutes,
   ...fileRoutes,
+  ...fileWriteRoutes,
   ...commandRoutes,
   ...portRoutes,
   ...runRoutes,

@@ -71,6 +71,13 @@ describe('files of a running session', { concurrent: true }, () => {
       for (const path of ['../../etc/passwd', 'out', 'site/pipe']) {
         await assert.rejects(call('files', 'cat', 'notes', `state/${path}`), /leads out of state|neither a file/);
       }
+      await call('files', 'rm', 'notes', 'state/large');
+      await call('cp', join(folder, 'large'), 'notes:state/again');
+      await call('cp', join(folder, 'site'), 'notes:state/copy');
+      await call('cp', 'notes:state/again', join(folder, 'back'));
+      assert.ok(readFileSync(join(folder, 'back')).equals(readFileSync(join(folder, 'large'))));
+      assert.equal(await call('files', 'cat', 'notes', 'state/copy/sub/b'), 'two');
+      await assert.rejects(call('cp', join(folder, 'large'), 'notes:state/out/x'), /leads out of state/);
       await call('suspend', 'notes');
       await assert.rejects(call('files', 'ls', 'notes', 'state'), /session notes is suspended/);
     });

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
-import { chmodSync, copyFileSync, existsSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, test } from 'vitest';
@@ -102,6 +102,23 @@ describe('the way into a session', skipIf(noContainer), () => {
     );
     assert.equal(frames[1], 'data content');
     assert.match((await enter(hello(2)).all())[0] ?? '', /^refused .*PodReplaced/);
+  });
+
+  test('a file that a process of the kubelet writes is renamed by the runner, and one that it deletes is gone', async () => {
+    const sent = [
+      wants({ want: 'write', root: 'work', path: 'new/b' }),
+      encodeFrame('data', Buffer.from('sent')),
+      encodeFrame('end'),
+    ];
+    const frames = await enter(Buffer.concat(sent)).all();
+    assert.deepEqual(
+      frames.map((frame) => frame.split(' ')[0]),
+      ['ready', 'end'],
+    );
+    assert.equal(readFileSync(join(runner.root, 'work', 'new', 'b'), 'utf8'), 'sent');
+    const gone = await enter(wants({ want: 'delete', root: 'work', path: 'new', recursive: true })).all();
+    assert.match(gone.at(-1) ?? '', /^end /);
+    assert.ok(!existsSync(join(runner.root, 'work', 'new')));
   });
 
   test('is closed to the agent, also where it starts the helper itself', async () => {

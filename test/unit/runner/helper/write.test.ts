@@ -15,7 +15,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { encodeFrame, encodeJson, FrameDecoder, type FrameKind } from '../../../../core/enter/frames.ts';
 import { putThere, takeAway } from '../../../../runner/enter/rename.ts';
-import { FakeRunner, HelperRun, noHelper } from '../../../support/helper-run.ts';
+import { FakeRunner, HELPER, HelperRun, noHelper } from '../../../support/helper-run.ts';
 import { skipIf } from '../../../support/requires.ts';
 
 const UPLOAD = '.berth-upload-0123456789abcdef';
@@ -30,6 +30,7 @@ interface Options {
   option?: number;
   modified?: string;
   digest?: string;
+  helper?: string;
   /** What the runner does when a place is to be had; default: it renames. */
   placed?: (socket: Socket, path: string) => void;
 }
@@ -62,7 +63,7 @@ async function outcome(
 ): Promise<string> {
   using runner = await FakeRunner.listening();
   const order = ordered(runner, operation, path, options);
-  await using run = new HelperRun(runner.podUID);
+  await using run = new HelperRun(runner.podUID, undefined, options.helper);
   run.hello();
   await order;
   for (const [kind, text] of frames) run.child.stdin?.write(encodeFrame(kind, Buffer.from(text)));
@@ -127,6 +128,15 @@ describe('files that the helper writes', skipIf(noHelper), () => {
     expect(await write('there', 'new', { placed: (socket) => void socket.destroy() })).toBe('ready');
     expect(everything()).toEqual(['there']);
     expect(readFileSync(at('there'), 'utf8')).toBe('old');
+  });
+
+  test('are refused where there is no space, and leave nothing', async () => {
+    // A limit of 512 bytes for each file stands for a disk with so much room.
+    const helper = `${root}.sh`;
+    writeFileSync(helper, `#!/bin/sh\nulimit -f 1\nexec ${HELPER}\n`, { mode: 0o755 });
+    expect(await write('a/b', 'x'.repeat(2000), { helper })).toBe('NoSpace path');
+    rmSync(helper);
+    expect(everything()).toEqual([]);
   });
 
   test('leave nothing where the client is gone in the middle', async () => {

@@ -172,28 +172,51 @@ test('a turn’s state and artifacts are read while its processes stand; a quest
   assert.deepEqual(done, ['hold a', 'pack', 'state', 'collect', 'release a', 'result']);
 });
 
+const BIND = {
+  protocol: 1,
+  session: { name: 'a', namespace: 'team-a', uid: 'session-1' },
+  incarnation: 1,
+  keys: { up: '', down: '' },
+  state: { keyId: 'k', key: '' },
+  agent: {
+    driver: 'Command' as const,
+    command: ['true'],
+    args: [],
+    env: [],
+    input: 'Stdin' as const,
+    result: 'Text' as const,
+  },
+};
+
 test('a suspension’s state is read while the session’s processes stand', async () => {
   const { done, said: logs, around } = await sessionOf(async () => assert.fail(), UNSTOPPED);
-  const bind = {
-    protocol: 1,
-    session: { name: 'a', namespace: 'team-a', uid: 'session-1' },
-    incarnation: 1,
-    keys: { up: '', down: '' },
-    state: { keyId: 'k', key: '' },
-    agent: {
-      driver: 'Command' as const,
-      command: ['true'],
-      args: [],
-      env: [],
-      input: 'Stdin' as const,
-      result: 'Text' as const,
-    },
-  };
-  const session = new BoundSession(bind, around);
+  const session = new BoundSession(BIND, around);
   session.snapshot({}, ({ message }) => assert.fail(message));
   await eventually(() => done.includes('release a'), { what: 'the snapshot' });
   assert.deepEqual(done, ['hold a', 'pack', 'state', 'release a']);
   assert.ok(logs.join('').includes(TOLD) && !logs.join('').includes('sk-0123456789abcdef'), logs.join(''));
+});
+
+test('a file from outside gets no name while a suspension’s state is read, and sees the suspension after that', async () => {
+  const { around } = await sessionOf(async () => assert.fail());
+  const packed = Promise.withResolvers<void>();
+  const begun = Promise.withResolvers<void>();
+  around.state.pack = async () => {
+    begun.resolve();
+    await packed.promise;
+    return NO_STATE;
+  };
+  const session = new BoundSession(BIND, around);
+  session.suspend(true);
+  session.snapshot({}, ({ message }) => assert.fail(message));
+  await begun.promise;
+  const seen: string[] = [];
+  const placed = session.outsidePacking(() => seen.push(session.access), 1000);
+  await setImmediate();
+  assert.deepEqual(seen, []);
+  packed.resolve();
+  assert.equal(await placed, true);
+  assert.deepEqual(seen, ['Suspended']);
 });
 
 test('what could not be stopped in time is told in the turn, without secrets', async () => {

@@ -4,6 +4,7 @@ import { getSession } from '../cluster/stored.ts';
 import { withCluster } from '../connect/connect.ts';
 import { watchPod } from '../enter/entered.ts';
 import { type Forward, Forwarded } from '../enter/forward.ts';
+import { untilLost } from '../enter/open.ts';
 import { CliError, describeError, EXIT } from '../errors.ts';
 
 export interface PortForwardFlags extends ClusterFlags {
@@ -29,7 +30,8 @@ export async function portForward(name: string, pairs: Forward[], flags: PortFor
         cli.say(`${cli.name}: a connection to port ${remote} has ended: ${error.message}`);
       };
       try {
-        using forwarded = new Forwarded(await cluster.ports(session, signal), tell);
+        const ports = await untilLost(() => cluster.ports(session, signal));
+        using forwarded = new Forwarded(ports, tell);
         for (const pair of pairs) {
           const ends = await forwarded.listen(flags.address ?? ['localhost'], pair);
           await cli.out(ends.map((end) => `Forwarding from ${end} -> ${pair.remote}\n`).join(''));

@@ -6,13 +6,16 @@ import type { Cli } from '../cli.ts';
 import type { Ports } from '../cluster/backend.ts';
 import type { KubeCluster } from '../cluster/cluster.ts';
 
-/** Returns the ports of the session's pod. Its connections share one exec; where that is full or was lost, another begins. */
-export function podPorts(
+/**
+ * Resolves with the ports of the session's pod once an exec into it is open, which their connections share; where that is full or was lost,
+ * another begins. Rejects as `enterSession` does.
+ */
+export async function podPorts(
   session: StoredSession,
   { api }: Pick<KubeCluster, 'api'>,
   { clock }: Pick<Cli, 'clock'>,
   signal: AbortSignal,
-): Ports {
+): Promise<Ports> {
   const open = new Set<PortConnections>();
   let opening: Promise<PortConnections> | undefined;
   const begin = async () => {
@@ -22,6 +25,7 @@ export function podPorts(
     connections.ended.then(() => open.delete(connections));
     return connections;
   };
+  await begin();
   return {
     async connect(port) {
       for (;;) {

@@ -11,6 +11,7 @@ import type { StoredSession } from '../../core/resources/kinds.ts';
 import { systemClock } from '../../core/system.ts';
 import { listenForHelpers } from '../../runner/enter/listen.ts';
 import { Ports } from '../../runner/enter/ports.ts';
+import type { Access } from '../../runner/session/session.ts';
 import { HELPER } from './helper-run.ts';
 import { VirtualClock } from './virtual-clock.ts';
 
@@ -22,6 +23,11 @@ export class PortedPod implements Pick<KubeApi, 'exec'> {
     spec: {},
     status: { phase: 'Ready', podName: 'notes-1', incarnation: 2 },
   } as unknown as StoredSession;
+  /** What the runner says to a hello. */
+  readonly state = {
+    access: 'Open' as Access,
+    bind: { session: { name: 'notes', uid: 'u' }, incarnation: 2 } as Bind,
+  };
   /** The clock of the runner. */
   readonly clock = new VirtualClock();
   readonly ports = new Ports(this.clock);
@@ -38,7 +44,7 @@ export class PortedPod implements Pick<KubeApi, 'exec'> {
     };
     pod.#runner = await listenForHelpers({
       podUID: pod.#podUID,
-      session: { access: 'Open', bind: { session: { name: 'notes', uid: 'u' }, incarnation: 2 } as Bind },
+      session: pod.state,
       doors: {
         command: refused,
         commands: refused,

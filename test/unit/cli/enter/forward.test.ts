@@ -14,10 +14,15 @@ import { echo, PortedPod } from '../../../support/ported.ts';
 import { skipIf } from '../../../support/requires.ts';
 
 /** Forwards ports of this machine to those of the pod, until the end of the test. */
-function forwarding(pod: PortedPod) {
+async function forwarding(pod: PortedPod) {
   const problems: [number, Error][] = [];
   const abort = new AbortController();
-  const ports = podPorts(pod.session, { api: pod } as unknown as KubeCluster, { clock: systemClock }, abort.signal);
+  const ports = await podPorts(
+    pod.session,
+    { api: pod } as unknown as KubeCluster,
+    { clock: systemClock },
+    abort.signal,
+  );
   const forwarded = new Forwarded(ports, (remote, error) => problems.push([remote, error as Error]));
   onTestFinished(() => {
     forwarded[Symbol.dispose]();
@@ -44,7 +49,7 @@ const failure = async (socket: Socket): Promise<string> => {
 describe('forwarded ports', skipIf(noHelper), () => {
   test('that lose their exec reset its connections, say one reason, and go on with a new exec', async () => {
     await using pod = await PortedPod.start();
-    const { listen, problems } = forwarding(pod);
+    const { listen, problems } = await forwarding(pod);
     const port = await listen(await pod.serve(echo));
     const sockets = [dial(port), dial(port)];
     const resets = sockets.map(failure);
@@ -63,9 +68,15 @@ describe('forwarded ports', skipIf(noHelper), () => {
     assert.equal(pod.helpers.length, 2);
   });
 
+  test('of a pod that cannot be entered are refused with the reason before anything listens', async () => {
+    await using pod = await PortedPod.start();
+    pod.state.access = 'Suspended';
+    await assert.rejects(forwarding(pod), /session notes is being suspended/);
+  });
+
   test('take more connections than one exec has, with another exec', async () => {
     await using pod = await PortedPod.start();
-    const { listen, problems } = forwarding(pod);
+    const { listen, problems } = await forwarding(pod);
     const port = await listen(await pod.serve(echo));
     const sockets = Array.from({ length: MAX_PORT_CONNECTIONS + 10 }, () => dial(port));
     await Promise.all(
@@ -80,7 +91,7 @@ describe('forwarded ports', skipIf(noHelper), () => {
 
   test('reset the server’s side of a client that leaves, and say nothing of it', async () => {
     await using pod = await PortedPod.start();
-    const { listen, problems } = forwarding(pod);
+    const { listen, problems } = await forwarding(pod);
     const got: Socket[] = [];
     const port = await listen(await pod.serve((socket) => void got.push(socket)));
     const socket = dial(port);
@@ -94,7 +105,7 @@ describe('forwarded ports', skipIf(noHelper), () => {
 
   test('of an address that is in use or is none of this machine are refused, and nothing listens then', async () => {
     await using pod = await PortedPod.start();
-    const { forwarded, listen } = forwarding(pod);
+    const { forwarded, listen } = await forwarding(pod);
     const taken = await listen(1);
     const listening = (addresses: string[]) => forwarded.listen(addresses, { local: taken, remote: 1 });
     await assert.rejects(

@@ -20,9 +20,10 @@ import { systemCli } from './system.ts';
 export async function main(args: string[]): Promise<number> {
   const cli = systemCli();
   let exitCode: number = EXIT.ok;
-  const program = define(cli, (code) => {
+  const setCode = (code: number) => {
     exitCode = code;
-  });
+  };
+  const program = define(cli, setCode, args);
   try {
     await program.parseAsync(args, { from: 'user' });
     return exitCode;
@@ -45,9 +46,9 @@ function refuseServer(program: Command, called: Command): void {
 
 /**
  * Defines every command and flag. A command's module is imported when the command is called, so that `--help` is fast.
- * `done` gets the exit code of the command that ran.
+ * `done` gets the exit code of the command that ran. `line`: the command line that will be parsed.
  */
-export function define(cli: Cli, done: (exitCode: number) => void): Command {
+export function define(cli: Cli, done: (exitCode: number) => void, line: readonly string[] = []): Command {
   const program = new Command(cli.name)
     .description('Runs agent sessions on Kubernetes.')
     .exitOverride()
@@ -82,7 +83,7 @@ export function define(cli: Cli, done: (exitCode: number) => void): Command {
   );
   program.showHelpAfterError(`See: ${cli.name} --help`);
 
-  const command = commandAdder(program, cli, done);
+  const command = commandAdder(program, line, cli, done);
   program.commandsGroup('Sessions:');
   defineSessions(command, cli);
   program.commandsGroup('Turns:');

@@ -1,5 +1,3 @@
-import { existsSync } from 'node:fs';
-import { resolve } from 'node:path';
 import { randomSuffix } from '../../core/generated-name.ts';
 import type { KubeObject } from '../../core/kube/types.ts';
 import { firstTurnName } from '../../core/resources/names.ts';
@@ -26,7 +24,6 @@ export async function create(
   given: CreateFlags,
   cli: Cli,
 ): Promise<number> {
-  refuseSwallowedName(named, words, given, cli);
   if (named === undefined && given.filename === undefined) {
     throw refused(`there is no name; write: ${cli.name} create NAME -- PROGRAM ARGS…, or give a manifest with -f FILE`);
   }
@@ -56,15 +53,6 @@ export async function create(
     await print(created.turn ? [created.session, created.turn] : [created.session], flags, cli);
     return 0;
   });
-}
-
-/** Refuses a name that was written behind the files of --with, which took it for one of them: the program then stands where the name should. */
-function refuseSwallowedName(named: string | undefined, words: string[], given: CreateFlags, cli: Cli): void {
-  const [taken, ...files] = given.with?.toReversed() ?? [];
-  if (taken === undefined || files.length === 0 || (named !== undefined && words.length > 0)) return;
-  if (existsSync(resolve(cli.cwd, taken))) return;
-  const first = `${cli.name} create ${taken} --with ${files.toReversed().join(' ')}`;
-  throw refused(`--with took ${taken} for a file; write the name first: ${first} -- PROGRAM ARGS…`);
 }
 
 function generated(prefix: string | undefined, cli: Cli): string {

@@ -64,7 +64,7 @@ export function candidates(program: Command, words: readonly string[]): Candidat
   if (command.commands.length > 0) {
     return { words: operands.length > 0 ? [] : subcommandsOf(command), cluster };
   }
-  return { ...ofArgument(command, operands), cluster };
+  return { ...ofArgument(command, operands, current), cluster };
 }
 
 function split(word: string): [flag: string, value?: string] {
@@ -127,7 +127,7 @@ function prefixed(found: Found, prefix: string): Found {
   };
 }
 
-function ofArgument(command: Command, operands: string[]): Found {
+function ofArgument(command: Command, operands: string[], current: string): Found {
   const argument: Argument | undefined =
     command.registeredArguments[operands.length] ?? command.registeredArguments.findLast(({ variadic }) => variadic);
   if (!argument) return { words: [] };
@@ -135,6 +135,7 @@ function ofArgument(command: Command, operands: string[]): Found {
   const isEnvironment = command.parent?.name() === 'env' && command.name() !== 'create';
   if (isEnvironment) return { words: [], names: { of: ['environments'] } };
   if (command.name() === 'get') return operands[0] === 'turn' ? named('turns') : withKinds(operands);
+  if (command.name() === 'delete') return ofType(current);
   switch (argument.name()) {
     case 'session':
       return named('sessions');
@@ -156,3 +157,14 @@ function ofArgument(command: Command, operands: string[]): Found {
 const named = (...of: Named[]): Found => ({ words: [], names: { of } });
 const withKinds = (operands: string[]): Found =>
   operands.length === 0 ? { ...named('sessions'), words: [['session'], ['turn']] } : named('sessions');
+
+/** Types before a name. */
+const TYPES: Record<string, Named> = { 'turn/': 'turns', 'environment/': 'environments' };
+
+/** Names of sessions or, behind a type, of its objects. */
+function ofType(current: string): Found {
+  const type = current.slice(0, current.indexOf('/') + 1);
+  const of = TYPES[type];
+  if (of) return prefixed(named(of), type);
+  return { ...named('sessions'), words: Object.keys(TYPES).map((word) => [word]) };
+}

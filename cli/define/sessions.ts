@@ -7,7 +7,7 @@ import type { RestartFlags } from '../commands/restart.ts';
 import type { RunFlags } from '../commands/run.ts';
 import type { SuspendFlags } from '../commands/suspend.ts';
 import type { UpdateFlags } from '../commands/update.ts';
-import { duration, name, parallel, session, severalSessions } from '../input/flags.ts';
+import { duration, type NamedObject, name, parallel, session, severalObjects } from '../input/flags.ts';
 import type { AddCommand } from './command.ts';
 import {
   agentOptions,
@@ -100,7 +100,9 @@ export function defineSessions(command: AddCommand, cli: Cli): void {
     ],
     async ([sessionName]: [string], flags: UpdateFlags) =>
       (await import('../commands/update.ts')).update(sessionName, flags, cli),
-  ).argument('<session>', 'the session’s name, before the files of --with', session);
+  )
+    .argument('<session>', 'the session’s name, before the files of --with', session)
+    .showHelpAfterError(`Put the session before the files of --with. See: ${cli.name} update --help`);
   changeOptions(update);
   update
     .option('--restart', 'replace the session’s pod once its running turn has ended, and wait until it is gone')
@@ -148,12 +150,13 @@ export function defineSessions(command: AddCommand, cli: Cli): void {
     );
 
   command(
-    'delete SESSION…',
-    'Deletes sessions with their turns, pods and stored state.',
-    ['delete notes', 'delete notes other --yes'],
-    async ([names]: [string[]], flags: DeleteFlags) =>
-      (await import('../commands/delete.ts')).remove(names, flags, cli),
+    'delete [TYPE/]NAME…',
+    'Deletes sessions with their turns, pods and stored state; or single turns and Environments, by turn/NAME and environment/NAME.',
+    ['delete notes', 'delete notes other --yes', 'delete turn/notes-9dnwgnrqgfxtt environment/tools'],
+    async ([objects]: [NamedObject[]], flags: DeleteFlags) =>
+      (await import('../commands/delete.ts')).remove(objects, flags, cli),
   )
-    .argument('<session...>', 'names of the sessions', severalSessions)
-    .addOption(yesOption());
+    .argument('<name...>', 'names of sessions, or a type and a name', severalObjects)
+    .addOption(yesOption())
+    .addOption(formatOption('name'));
 }

@@ -27,20 +27,31 @@ export function withoutKind(text: string): { kind: string | undefined; name: str
   return { kind: KIND.exec(text)?.[1], name: text.replace(KIND, '') };
 }
 
-/** Name of a session, also as `-o name` prints it: `session/notes`, `session.berth.dev/notes`. Returned without the kind. */
-export function session(text: string): string {
-  const [kind, ...rest] = text.split('/');
-  if (rest.length === 0) return name(text);
-  const [found] = /^(session|turn|environment)s?(?=\.berth\.dev$|$)/.exec(kind ?? '') ?? [];
-  if (found === 'turn') throw new InvalidArgumentError('that is a turn; give the name of a session.');
-  if (found === 'environment')
-    throw new InvalidArgumentError('that is an Environment; there are commands for it: env.');
-  if (!found) throw new InvalidArgumentError(`"${kind}" is no kind of Berth; write session/NAME, or the name alone.`);
-  return name(rest.join('/'));
+/** Object of Berth as a word names it. */
+export interface NamedObject {
+  kind: 'session' | 'turn' | 'environment';
+  name: string;
 }
 
-/** Collects names of sessions. */
-export const severalSessions = (text: string, before: string[] = []): string[] => [...before, session(text)];
+/** Object as `-o name` and kubectl write it: `turn/notes-1`, `turn.berth.dev/notes-1`. A name alone is that of a session. */
+function object(text: string): NamedObject {
+  const [before, ...rest] = text.split('/');
+  if (rest.length === 0) return { kind: 'session', name: name(text) };
+  const [, kind] = /^(session|turn|environment)s?(?:\.berth\.dev)?$/.exec(before ?? '') ?? [];
+  if (!kind) throw new InvalidArgumentError(`"${before}" is no kind of Berth; write session/NAME, or the name alone.`);
+  return { kind: kind as NamedObject['kind'], name: name(rest.join('/')) };
+}
+
+/** Collects objects. */
+export const severalObjects = (text: string, before: NamedObject[] = []): NamedObject[] => [...before, object(text)];
+
+/** Name of a session, also as `-o name` prints it: `session/notes`, `session.berth.dev/notes`. Returned without the kind. */
+export function session(text: string): string {
+  const { kind, name } = object(text);
+  if (kind === 'turn') throw new InvalidArgumentError('that is a turn; give the name of a session.');
+  if (kind === 'environment') throw new InvalidArgumentError('that is an Environment; there are commands for it: env.');
+  return name;
+}
 
 /** Name of a session or a turn, also as `-o name` prints it. */
 export function sessionOrTurn(text: string): string {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, describe, test } from 'vitest';
-import { sessionclasses, sessions, turns } from '../../../core/resources/kinds.ts';
+import { environments, sessionclasses, sessions, turns } from '../../../core/resources/kinds.ts';
 import type { SessionClassSpec } from '../../../core/resources/sessionclass.ts';
 import { ActedCluster } from './acted.ts';
 
@@ -51,10 +51,55 @@ describe('names and words of a command line', () => {
     assert.equal(gone.stdout, 'session.berth.dev/piped deleted\n', gone.stderr);
   });
 
-  test('a name that --with took for a file is asked for', async () => {
-    const { code, stderr } = await cluster.berth('create', '--with', 'package.json', 'notes', '--', 'true');
-    assert.equal(code, 2);
-    assert.match(stderr, /--with took notes for a file; write the name first: berth create notes --with package.json/);
+  test('the first word of a command is asked for where it is missing before --, or --with took it', async () => {
+    const refusals: [string[], RegExp][] = [
+      [
+        ['create', '--with', 'package.json', 'notes', '--', 'true'],
+        /--with took notes for a file; write the name first: berth create notes --with package.json/,
+      ],
+      [['create', '--with', 'package.json', 'notes', '--', 'node', 'a.ts'], /--with took notes for a file/],
+      [['create', '--with', 'package.json', 'notes'], /--with took notes for a file/],
+      [
+        ['create', '--with', 'package.json', '--', 'node', 'a.ts'],
+        /the name is missing before --; write: berth create/,
+      ],
+      [
+        ['map', '--with', 'bin', 'package.json', '--', 'node', 'a.ts'],
+        /--with took package.json for a file; write the file first: berth map package.json --with bin -- PROGRAM/,
+      ],
+      [['exec', '--', 'ls', 'notes'], /the session is missing before --; write: berth exec SESSION -- PROGRAM/],
+      [['update', '--with', 'package.json', 'notes'], /Put the session before the files of --with/],
+    ];
+    for (const [words, message] of refusals) {
+      const { code, stderr } = await cluster.berth(...words);
+      assert.equal(code, 2, words.join(' '));
+      assert.match(stderr, message);
+    }
+    const made = await cluster.berth('create', 'first', '--with', 'package.json', '--', 'sh', 'a.sh', '--', 'b');
+    assert.equal(made.code, 0, made.stderr);
+  });
+
+  test('delete takes a type before a name, looks for all objects first, and prints what -o name prints', async () => {
+    await cluster.session('mixed');
+    for (const name of ['mixed-1', 'mixed-2']) await cluster.turn(name, 'mixed');
+    await cluster.server.store.create(environments, {
+      apiVersion: 'berth.dev/v1alpha1',
+      kind: 'Environment',
+      metadata: { namespace: NAMESPACE, name: 'tools' },
+      spec: { class: 'default', requirements: ['httpx'] },
+    });
+    const missing = await cluster.berth('delete', 'turn/mixed-1', 'environment/none', '--yes');
+    assert.deepEqual([missing.code, missing.stdout], [2, '']);
+    assert.match(missing.stderr, /there is no environment "none"/);
+    const served = await cluster.berth('--server', 'http://127.0.0.1:1', 'delete', 'turn/mixed-1');
+    assert.match(served.stderr, /delete of turns and Environments does not work through the HTTP API/);
+    const both = await cluster.berth('delete', 'turn/mixed-1', 'turns/mixed-1', 'environment/tools');
+    assert.equal(both.stdout, 'turn.berth.dev/mixed-1 deleted\nenvironment.berth.dev/tools deleted\n', both.stderr);
+    const all = await cluster.berth('delete', 'mixed', '-o', 'name');
+    assert.equal(all.stdout, 'session.berth.dev/mixed\n', all.stderr);
+    const { items } = await cluster.server.store.list(environments, { namespace: NAMESPACE });
+    assert.deepEqual(items, []);
+    assert.equal((await cluster.berth('get', 'turn', 'mixed-1')).code, 2);
   });
 
   test('labels are the session’s, and a list selects by them', async () => {

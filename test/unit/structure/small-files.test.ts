@@ -10,7 +10,6 @@ const MAX_LINES = 30;
 /** Files of at most 30 lines that one other file imports, and why each stands alone. */
 const ALONE: Record<string, string> = {
   'api/auth/known-tokens.ts': 'a cache with a rule of its own: what it remembers of a token, and for how long',
-  'cli/commands/delete.ts': 'each command stands in its file, which only a start of this command loads',
   'controller/act/make-room.ts': 'an action about which no other file of the folder is',
   'controller/act/read-files.ts': 'an action about which no other file of the folder is',
   'controller/decide/conditions/admitted.ts': 'each condition of this folder stands in its file',

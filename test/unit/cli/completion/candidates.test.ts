@@ -30,6 +30,9 @@ describe('the candidates for the last word', () => {
     assert.deepEqual(names('turn '), { of: ['sessions'] });
     assert.deepEqual(names('logs '), { of: ['sessions', 'turns'] });
     assert.deepEqual(names('delete one '), { of: ['sessions'] });
+    assert.deepEqual(names('delete one turn/'), { of: ['turns'], prefix: 'turn/' });
+    assert.deepEqual(names('delete environment/to'), { of: ['environments'], prefix: 'environment/' });
+    assert.deepEqual(words('delete '), ['turn/', 'environment/']);
     assert.deepEqual(names('update '), { of: ['sessions'] });
     assert.deepEqual(names('run --class '), { of: ['sessionclasses'] });
     assert.deepEqual(names('env get '), { of: ['environments'] });

@@ -1,6 +1,15 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
-import { cpu, labels, limit, memory, paths, session, severalSessions } from '../../../../cli/input/flags.ts';
+import {
+  cpu,
+  labels,
+  limit,
+  memory,
+  type NamedObject,
+  paths,
+  session,
+  severalObjects,
+} from '../../../../cli/input/flags.ts';
 
 describe('the value of a flag', () => {
   test('of CPU is a number of cores', () => {
@@ -25,7 +34,6 @@ describe('the value of a flag', () => {
       'sessions.berth.dev/notes',
     ])
       assert.equal(session(text), 'notes');
-    assert.deepEqual(severalSessions('session/b', severalSessions('a')), ['a', 'b']);
     for (const text of ['turn/notes', 'turn.berth.dev/notes']) assert.throws(() => session(text), /that is a turn/);
     assert.throws(
       () => session('environment.berth.dev/tools'),
@@ -35,6 +43,20 @@ describe('the value of a flag', () => {
       assert.throws(() => session(text), /is no kind of Berth/, text);
     for (const text of ['', 'session/', 'session/a/b', 'My_Notes'])
       assert.throws(() => session(text), /DNS label/, text);
+  });
+  test('of an object is its type and name; a name alone is that of a session', () => {
+    const all = ['a', 'sessions/b', 'turn.berth.dev/c', 'environment/d'];
+    assert.deepEqual(
+      all.reduce<NamedObject[]>((before, text) => severalObjects(text, before), []),
+      [
+        { kind: 'session', name: 'a' },
+        { kind: 'session', name: 'b' },
+        { kind: 'turn', name: 'c' },
+        { kind: 'environment', name: 'd' },
+      ],
+    );
+    assert.throws(() => severalObjects('pod/a'), /is no kind of Berth/);
+    assert.throws(() => severalObjects('turn/'), /DNS label/);
   });
   test('of a label is a key and a value of Kubernetes, each key once', () => {
     const given = ['team=blue', 'example.com/a.B_c=', 'x=1.0'].reduce((before, text) => labels(text, before), {});

@@ -11,6 +11,7 @@ import { admissionPolicies } from '../core/resources/admission.ts';
 import { customResourceDefinition, kinds } from '../core/resources/crd.ts';
 import { reasons } from '../core/resources/reasons.ts';
 import { builtinTypes } from './builtin-types.ts';
+import { limitsPage } from './limits-page.ts';
 
 const root = join(import.meta.dirname, '..');
 /** First line of a generated file; `from` names its sources. */
@@ -135,6 +136,7 @@ async function generatedFiles(): Promise<Map<string, string>> {
   files.set('manifests/embedded/admission.yaml', embeddedPolicies());
   files.set('charts/berth/templates/admission.yaml', chartPolicies());
   files.set('docs/reference/reasons.md', reasonsPage());
+  files.set('docs/limits.md', limitsPage(notice('scripts/limits-page.ts')));
   files.set('docs/reference/suspension.md', suspensionPage());
   files.set('local/apiserver/registry/builtin/types.json', `${JSON.stringify(builtinTypes(), null, 2)}\n`);
   files.set('docs/reference/openapi.json', `${JSON.stringify(openApiDocument(), null, 2)}\n`);

@@ -11,7 +11,8 @@ export interface Resources {
 type Given = SessionClassSpec['resources'];
 type Spec = CachedSession['spec'];
 
-const DEFAULTS: Resources = {
+/** Amounts of a pod where neither the session nor its class sets one. */
+export const DEFAULT_RESOURCES: Resources = {
   // The API server sets a request that is missing to the limit, which would reserve all of it on the node.
   requests: { cpu: '50m', memory: '128Mi', 'ephemeral-storage': '64Mi' },
   limits: { cpu: '1', memory: '1Gi', 'ephemeral-storage': '2Gi' },
@@ -19,7 +20,7 @@ const DEFAULTS: Resources = {
 
 /** The session's own amounts over its class's over the built-in ones. */
 export function resourcesOf(spec: Spec, allowed: SessionClassSpec): Resources {
-  return [allowed.resources, spec.resources].reduce(over, DEFAULTS);
+  return [allowed.resources, spec.resources].reduce(over, DEFAULT_RESOURCES);
 }
 
 /**

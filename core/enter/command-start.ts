@@ -5,7 +5,7 @@ import type { CommandStart, EnterRefusal } from './hello.ts';
 /** Form of a command's id, which its client chooses. */
 const ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 /** Longest time limit of a command, seconds: 30 days. */
-const MAX_TIMEOUT_SECONDS = 30 * 86_400;
+export const MAX_TIMEOUT_SECONDS = 30 * 86_400;
 /** Limit of rows and columns, which the kernel counts in 16 bits. */
 const MAX_SIZE = 65_535;
 

@@ -97,7 +97,8 @@ export const resourceRequirements = z.strictObject({
     .describe('Maximum amounts that the pod may use. A limit below an inherited request lowers that request.'),
 });
 
-const TIMEOUTS = {
+/** Meaning of each timeout. */
+export const TIMEOUTS = {
   start: 'Maximum time from the creation of the pod until it can take turns.',
   turn: 'Maximum time from the start of a turn until its result.',
   stall: 'Maximum time that a running turn may write no output and send no events; then it is stopped.',

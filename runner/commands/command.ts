@@ -17,7 +17,7 @@ export const NO_READER_MS = 60_000;
  * Time limit of a command that names none, seconds. It is no setting of a class: a client sets its own for each command, and the
  * lifetime of the pod bounds them all.
  */
-const DEFAULT_TIMEOUT_SECONDS = 3600;
+export const DEFAULT_TIMEOUT_SECONDS = 3600;
 
 /** Reasons of exits by the code of the limit that ended the family. */
 const LIMIT_REASONS: Partial<Record<string, CommandExit['reason']>> = {

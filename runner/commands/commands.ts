@@ -15,13 +15,13 @@ import { Readers } from './readers.ts';
 import { Room } from './room.ts';
 
 /** Limit of the logs of a session's commands together, bytes. */
-const LOG_ROOM_BYTES = 128 * 1024 * 1024;
+export const LOG_ROOM_BYTES = 128 * 1024 * 1024;
 /** Limit of running commands: their windows together are the logs' room. */
-const MAX_RUNNING = 16;
+export const MAX_RUNNING = 16;
 /** Limit of commands that have ended and whose exit no client has acknowledged. */
-const MAX_ENDED = 16;
+export const MAX_ENDED = 16;
 /** Time after which such a command is dropped, milliseconds. */
-const KEPT_MS = 600_000;
+export const KEPT_MS = 600_000;
 /** Number of dropped commands whose ids are remembered, so that a start that comes late starts nothing again. */
 const MAX_PAST = 4096;
 /** Limit of a command's words in a list, characters. */

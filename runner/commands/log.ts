@@ -3,11 +3,11 @@ import type { Room, RoomUser } from './room.ts';
 import { MAX_RECORD, type OutputRecord, type OutputStream, RECORD_HEADER, Segment } from './segment.ts';
 
 /** Unacknowledged bytes at which a command waits for its reader. */
-const WINDOW_BYTES = 8 * 1024 * 1024;
+export const WINDOW_BYTES = 8 * 1024 * 1024;
 /** Bytes that are written at once, as many as Node reads from a pipe. */
 const CHUNK_BYTES = 65_536;
 /** Newest bytes that are kept of a command that waits for no reader. */
-const KEPT_BYTES = 64 * 1024 * 1024;
+export const KEPT_BYTES = 64 * 1024 * 1024;
 
 export interface CommandLogOptions {
   /** Directory of the files. */

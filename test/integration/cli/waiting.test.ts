@@ -505,6 +505,7 @@ describe('help', () => {
     'cancel',
     'approve',
     'delete',
+    'update',
     'version',
     'completion',
     'help',

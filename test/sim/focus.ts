@@ -44,6 +44,8 @@ export interface Focus {
   pools?: boolean;
   /** People follow sessions. */
   followers?: boolean;
+  /** People enter sessions: they run commands and read files inside. */
+  visitors?: boolean;
   /** Approximate milliseconds between two changes of SessionPools. */
   poolEveryMs?: number;
   /** Classes require that runners are hardened, and some are not. */

@@ -80,6 +80,8 @@ export interface Observer {
   talked(run: Run): void;
   /** A process that an agent left running has touched the agent's session. */
   touched(sessionUID: string): void;
+  /** Work of clients in a pod of the session has begun or ended to keep it from being idle, or a client has typed. */
+  clientsWorked(sessionUID: string, container: SimContainer): void;
   /** A state directory is about to be handed over. */
   packed(content: StateContent, container: SimContainer): void;
   /** A follower is told something of the session that it follows, with the place from which it goes on. */

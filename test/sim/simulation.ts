@@ -30,6 +30,7 @@ import { Restarters } from './users/restarts.ts';
 import { Administrators } from './users/rights.ts';
 import { someLimits } from './users/specs.ts';
 import { ANY_IMAGE, CLASSES, NAMESPACES, type Users } from './users/users.ts';
+import { Visitors } from './users/visitors.ts';
 import { Workload } from './users/workload.ts';
 import { create } from './users/writes.ts';
 
@@ -144,6 +145,7 @@ export class Simulation {
       told: (...facts) => this.#observer.told(...facts),
       talked: (run) => this.#observer.talked(run),
       touched: (session) => this.#observer.touched(session),
+      clientsWorked: (...facts) => this.#observer.clientsWorked(...facts),
       packed: (...facts) => this.#observer.packed(...facts),
       followerTold: (...facts) => this.#observer.followerTold(...facts),
       calmed: () => this.#observer.calmed(),
@@ -205,9 +207,9 @@ export class Simulation {
     const moves = focus.groups ?? new Dice(this.#options.seed, 'has moves').chance(0.2);
     const regrouping = moves ? dice.stream('moves') : undefined;
     const pools = this.#installation.sessionPools ? dice.stream('pools') : undefined;
-    const has = (feature: 'sharing' | 'writing' | 'remakes' | 'ages' | 'rights') =>
+    const has = (feature: 'sharing' | 'writing' | 'remakes' | 'ages' | 'rights' | 'visitors') =>
       (focus[feature] ?? new Dice(this.#options.seed, `has ${feature}`).chance(0.2)) ? dice.stream(feature) : undefined;
-    const [remakes, ages, rights] = [has('remakes'), has('ages'), has('rights')];
+    const [remakes, ages, rights, visits] = [has('remakes'), has('ages'), has('rights'), has('visitors')];
     if (rights) this.#installation.namespaces = NAMESPACES;
     const users: Users = {
       scheduler,
@@ -235,6 +237,7 @@ export class Simulation {
       pools && new PoolOwners({ scheduler, server, trace, dice: pools }, focus.poolEveryMs),
       rights && new Administrators({ scheduler, server, trace, dice: rights }),
       ages && new Ages({ ...stage, dice: ages }),
+      visits && new Visitors({ scheduler, server, kubelets, trace, dice: visits }),
     ];
     const everyMs = dice.chance(0.2) ? Number.POSITIVE_INFINITY : dice.skewed(1500, 30_000);
     const chaos = new Chaos(stage, focus.misfortuneEveryMs ?? everyMs, focus.misfortunes);

@@ -101,6 +101,7 @@ export class QuietWorld {
       told: ignored,
       touched: ignored,
       talked: ignored,
+      clientsWorked: ignored,
       packed: ignored,
       followerTold: ignored,
       calmed: ignored,

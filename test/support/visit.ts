@@ -23,8 +23,8 @@ export class TestVisit implements Visit {
   readonly #takers: ((frame: EnterFrame) => void)[] = [];
   readonly #drains: (() => void)[] = [];
 
-  constructor(wish: Wish) {
-    this.hello = { protocol: 1, session: 'session-1', incarnation: 1, ...wish };
+  constructor(wish: Wish, to: { session: string; incarnation: number } = { session: 'session-1', incarnation: 1 }) {
+    this.hello = { protocol: 1, ...to, ...wish };
   }
 
   get gone(): AbortSignal {

@@ -32,6 +32,7 @@ export const THIN: Focus = {
   ages: false,
   rights: false,
   garbled: false,
+  visitors: false,
 };
 
 /** Choices that leave out of a world what many mistakes have nothing to do with. */

@@ -12,6 +12,7 @@ import { releaseBugs } from './releases.ts';
 import { restartBugs } from './restarts.ts';
 import { shareBugs } from './shares.ts';
 import { storyBugs } from './story.ts';
+import { visitBugs } from './visits.ts';
 import { worldBugs } from './worlds.ts';
 
 export const bugs: readonly Bug[] = [
@@ -511,5 +512,6 @@ import { sessionPod } from '../pod/pod.ts';`,
   ...poolBugs,
   ...followerBugs,
   ...loopBugs,
+  ...visitBugs,
   ...worldBugs,
 ];

@@ -1,7 +1,9 @@
 import type { Bind } from '../../../core/frames/messages.ts';
 import type { AttachOptions, PodStream, StreamEnd } from '../../../core/kube/types.ts';
+import type { Visit } from '../../../runner/enter/visit.ts';
 import type { Process } from '../scheduler.ts';
 import type { Run } from './agent.ts';
+import type { ClientWork } from './client-work.ts';
 import type { ContainerLog } from './container-log.ts';
 import type { StateContent } from './state-content.ts';
 
@@ -39,6 +41,10 @@ export interface SimContainer {
   hasGarbled: boolean;
   /** Time at which the runner was told to take no more turns, virtual milliseconds; undefined while it takes them. */
   readonly suspendedAt: number | undefined;
+  /** What clients do inside; undefined while the runner is unbound, and where there is none. */
+  readonly work: ClientWork | undefined;
+  /** Takes a client's connection, as the runner's listener does. */
+  enter(visit: Visit): void;
   /** Sends SIGTERM. */
   terminate(): void;
   /** Ends the process at once; data that it has not sent is lost. */

@@ -5,10 +5,10 @@ import type { AttachOptions, PodStream, StreamEnd } from '../../../core/kube/typ
 import { hiddenBy } from '../../../core/text/hidden.ts';
 import { answerFor } from '../../../runner/agent-socket/answer.ts';
 import type { Answer } from '../../../runner/agent-socket/socket.ts';
+import type { Visit } from '../../../runner/enter/visit.ts';
 import { Meter } from '../../../runner/limits/meter.ts';
 import { Runner } from '../../../runner/runner.ts';
 import type { BoundSession } from '../../../runner/session/session.ts';
-import { noCommands } from '../../support/visit.ts';
 import { Channel } from '../channel.ts';
 import type { Observer } from '../observer.ts';
 import type { Dice } from '../random.ts';
@@ -16,6 +16,7 @@ import { Process, type Scheduler } from '../scheduler.ts';
 import { buildPlan } from '../users/environments.ts';
 import { CONTENT } from '../users/files.ts';
 import { type Plan, type Run, simulatedDriver } from './agent.ts';
+import { ClientWork } from './client-work.ts';
 import type { Exit, KeptFrame, SimContainer } from './container.ts';
 import { ContainerLog } from './container-log.ts';
 import { hostileText, type TrueReady } from './hostile-text.ts';
@@ -80,6 +81,8 @@ export class Container implements SimContainer {
   isHardToRead = false;
   hasGarbled = false;
   suspendedAt: number | undefined;
+  work: ClientWork | undefined;
+  #session: BoundSession | undefined;
   /** True while a control line of an epoch that is over is handled. */
   #staleLine = false;
   #highestEpoch = 0;
@@ -180,9 +183,14 @@ export class Container implements SimContainer {
         if (this.#staleLine) observer.obeyed('bind', this);
         const meter = new Meter({ limits: { required: false }, together: false, clock: process });
         this.#startWriter = () => writers.start(meter);
+        const work = new ClientWork({
+          ...{ process, meter, dice },
+          onActivity: () => observer.clientsWorked(bind.session.uid, this),
+        });
+        this.work = work;
         return {
           driver,
-          commands: noCommands(),
+          commands: work.commands,
           meter,
           state: {
             pack: async (maxBytes = content.maxBytes) => {
@@ -221,12 +229,18 @@ export class Container implements SimContainer {
         };
       },
       onSession: (session) => {
+        this.#session = session;
+        if (this.work) session.keptBusyBy(this.work.transfers);
         this.#socket = answerFor(session);
         this.#overhear(session);
       },
     });
     this.#runner.onShutdown((graceMs) => this.#leave('Shutdown', graceMs));
     if (options.hostile) this.#disturb(options.hostile);
+  }
+
+  enter(visit: Visit): void {
+    if (this.#session) this.work?.serve(visit, this.#session);
   }
 
   terminate(): void {

@@ -44,6 +44,7 @@ export class RunnerlessContainer implements SimContainer {
   readonly protocol = undefined;
   readonly isHardened = false;
   readonly suspendedAt = undefined;
+  readonly work = undefined;
   exit: Exit | undefined;
   isHardToRead = false;
   readonly hasGarbled = false;
@@ -58,6 +59,8 @@ export class RunnerlessContainer implements SimContainer {
     this.process = new Process(options.name, options.scheduler);
     void this.#live();
   }
+
+  enter(): void {}
 
   terminate(): void {
     this.process.after(this.#options.dice.skewed(1, 50), 'program ends by SIGTERM', () =>

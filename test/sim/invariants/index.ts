@@ -181,6 +181,9 @@ export function invariants(facts: Facts, limits: Limits): Observer & { settled()
     touched(session) {
       for (const one of made) one.touched?.(session);
     },
+    clientsWorked(session, container) {
+      for (const one of made) one.clientsWorked?.(session, container);
+    },
     packed(content, container) {
       for (const one of made) one.packed?.(content, container);
     },

@@ -3,6 +3,7 @@ import { parseDuration } from '../../../core/resources/duration.ts';
 import { type StoredSession, type StoredTurn, sessionclasses, sessions, turns } from '../../../core/resources/kinds.ts';
 import { isTerminal } from '../../../core/resources/turn-phases.ts';
 import { Activity } from './activity.ts';
+import { ClientActivity } from './client-activity.ts';
 import { CLOCK_MS } from './clocks.ts';
 import { CLASSES, type Facts, ownerOf, SESSIONS, TURNS } from './facts.ts';
 import type { MakeInvariant } from './invariant.ts';
@@ -107,12 +108,13 @@ function wants({ spec, status }: StoredSession, works: boolean): boolean {
  * Preemption spares sessions that were just active, sessions that have waited for a decision for less than their
  * class's window, and the idle sessions that their class keeps. A controller decides by what it was shown: changes that
  * it was not shown, changes since its last plan, and activity after its last question about activity are not held
- * against it.
+ * against it. What clients do in the pod keeps its session from being idle, and from nothing else.
  */
 export const preempted: MakeInvariant = (facts) => {
   const reads = new LiveReads(facts, ofSuspension);
   const lastWord = new LastWord();
   const activity = new Activity(facts);
+  const ofClients = new ClientActivity(facts);
   const reasons = new Reasons(facts);
   const asksSince = new Map<string, number>();
   const { server, kubelets } = facts;
@@ -164,7 +166,11 @@ export const preempted: MakeInvariant = (facts) => {
     runStarted: activity.runStarted,
     runEnded: activity.runEnded,
     touched: activity.touched,
-    heard: lastWord.heard,
+    clientsWorked: ofClients.clientsWorked,
+    heard(container, word) {
+      lastWord.heard(container, word);
+      ofClients.heard(container, word);
+    },
     called(call) {
       reads.called(call);
       const { session, pod } = suspendedBy(call, facts) ?? {};
@@ -185,11 +191,12 @@ export const preempted: MakeInvariant = (facts) => {
       const idleMs = Math.min(...reasons.idleMs.since(uid, known));
       const until = lastWord.of(call, container, read, known);
       const rested = activity.restedMs(uid, until, call.process) + CLOCK_MS;
-      if (!asking && rested >= idleMs) return;
+      const left = ofClients.restedMs(container.podUID, until.runner) + CLOCK_MS;
+      if (!asking && Math.min(rested, left) >= idleMs) return;
       const moves = reasons.cordoned.since(pod.spec.nodeName ?? '', facts.knewUntil(call, ['nodes'])).includes(true);
       if (!asking && moves) return;
       const why = problem(session, asking, rested, facts.knewUntil(call, CACHES, PLAN_MS));
-      if (why) fail(why);
+      if (why) fail(left < rested ? `${why}, and a client worked in it ${left} ms ago` : why);
     },
   };
 };

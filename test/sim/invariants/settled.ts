@@ -70,7 +70,9 @@ function restless(facts: Facts, session: StoredSession): string | undefined {
   const { ttlAfterFinished, ttlAfterSuspended, history, persistence, timeouts } = spec;
   if (status.phase === 'Finished' && ttlAfterFinished) return 'is to be deleted, as it is finished';
   if (status.phase === 'Suspended' && ttlAfterSuspended) return 'is to be deleted, as it is suspended';
-  if (status.phase === 'Ready' && timeouts?.idle && persistence?.state !== false) return 'is to be reclaimed';
+  const isWorkedIn = facts.kubelets.container(pod ? pod.metadata.uid : '')?.work?.open;
+  if (status.phase === 'Ready' && timeouts?.idle && persistence?.state !== false && !isWorkedIn)
+    return 'is to be reclaimed';
   // A turn that asked, or a later turn, wakes the session again after the request was carried out, even if deleted now.
   const asked = [...facts.runs.values()].flat().some((run) => run.sessionUID === metadata.uid && run.asked.length > 0);
   const carriedOut = facts.requests.of(metadata.uid, spec.suspendRequest ?? '');

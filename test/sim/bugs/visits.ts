@@ -1,4 +1,4 @@
-import type { Bug } from './bug.ts';
+import { type Bug, PLAIN } from './bug.ts';
 
 /** Mistakes about what clients do inside sessions. */
 export const visitBugs: readonly Bug[] = [
@@ -30,6 +30,19 @@ export const visitBugs: readonly Bug[] = [
         file: 'controller/decide/suspension-veto.ts',
         find: '  if (isDue(reason)) return undefined;',
         replace: "  if (isDue(reason)) return (world.link?.commandActivity ?? 0) > askedAt ? 'activity' : undefined;",
+      },
+    ],
+  },
+  {
+    name: 'a command keeps its session from giving its slot to another',
+    caughtBy: ['settles', 'with cause'],
+    within: 100,
+    focus: { visitors: true, maxRunning: 1, session: { timeouts: { turn: '60s' }, persistence: {} }, ...PLAIN },
+    edits: [
+      {
+        file: 'controller/decide/suspension-veto.ts',
+        find: "reason === 'Idle' ? (world.link?.commandActivity ?? 0) : 0,",
+        replace: 'world.link?.commandActivity ?? 0,',
       },
     ],
   },

@@ -10,36 +10,40 @@ import type { Visit } from './visit.ts';
  */
 export class Transfers {
   readonly #roots: Roots;
-  readonly #uploads: Uploads;
+  readonly #uploads: Pick<Uploads, 'serve'>;
   readonly #clock: Clock;
   #open = 0;
   #lastAt: number | undefined;
 
-  constructor(roots: Roots, uploads: Uploads, clock: Clock) {
+  constructor(roots: Roots, uploads: Pick<Uploads, 'serve'>, clock: Clock) {
     this.#roots = roots;
     this.#uploads = uploads;
     this.#clock = clock;
   }
 
   serve(visit: Visit): void {
-    this.#open += 1;
-    visit.gone.addEventListener('abort', () => {
-      this.#open -= 1;
-      this.#lastAt = this.#clock.monotonic();
-    });
+    const { want } = visit.hello;
+    // Looking keeps no session from being idle.
+    if (want !== 'list' && want !== 'stat') {
+      this.#open += 1;
+      visit.gone.addEventListener('abort', () => {
+        this.#open -= 1;
+        this.#lastAt = this.#clock.monotonic();
+      });
+    }
     order(visit, this.#roots, this.#uploads).catch((error: Error) =>
       visit.refuse({ code: 'FileFailed', message: error.message }),
     );
   }
 
-  /** Milliseconds since the last transfer, 0 during one; undefined where there has been none. */
+  /** Milliseconds since content was last read, written or deleted, 0 during that; undefined where there has been none. */
   get idleMs(): number | undefined {
     if (this.#open > 0) return 0;
     return this.#lastAt === undefined ? undefined : Math.round(this.#clock.monotonic() - this.#lastAt);
   }
 }
 
-async function order(visit: Visit, roots: Roots, uploads: Uploads): Promise<void> {
+async function order(visit: Visit, roots: Roots, uploads: Pick<Uploads, 'serve'>): Promise<void> {
   const { hello } = visit;
   if (!('root' in hello)) return;
   const { want, root, path } = hello;

@@ -37,7 +37,8 @@ export class ClientWork {
     const launch = ({ command, tty }: CommandStart) =>
       start({ file: 'work', argv0: 'work', args: command.slice(1), cwd: '/', env: {}, ...(tty && { tty }) });
     this.commands = new Commands({ launch, directory: '/nowhere', clock: process, random: dice });
-    this.transfers = new Transfers(async () => '/work', process);
+    // People of the simulator only read files.
+    this.transfers = new Transfers(async () => '/work', { serve: () => {} }, process);
   }
 
   /** Serves a client whose connection has reached the runner, as far as the session is open to it. */

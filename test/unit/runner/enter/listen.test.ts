@@ -270,6 +270,15 @@ describe('the listener for helpers', () => {
       .toBeGreaterThanOrEqual(1000);
   });
 
+  test('a look at files keeps no session from being idle', async () => {
+    const runner = await new Runner().listen();
+    for (const want of ['list', 'stat']) {
+      const client = await runner.ask({ ...HELLO, ...READ, want });
+      await expect.poll(() => client.frames.map(({ kind }) => kind)).toEqual(['order']);
+      expect(runner.transfers.idleMs).toBeUndefined();
+    }
+  });
+
   test('the helper reads a file at the order of the runner', skipIf(noHelper), async () => {
     mkdirSync(join(folder, 'work'));
     writeFileSync(join(folder, 'work', 'a'), 'content');

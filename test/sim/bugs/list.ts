@@ -145,45 +145,6 @@ import { sessionPod } from '../pod/pod.ts';`,
     },
   },
   {
-    name: 'status from a stale cache',
-    caughtBy: [
-      'forward',
-      'capacity',
-      'in order',
-      'owned first',
-      'starts once',
-      'goes on',
-      'committed first',
-      'told truly',
-    ],
-    within: 200,
-    // Standbys whose watches are late take over from leaders that give the lease free, and admit a session beside one of these.
-    focus: {
-      deeds: ['ask a session to suspend once'],
-      misfortunes: ['a controller is told to stop'],
-      misfortuneEveryMs: 2500,
-      deedEveryMs: 200,
-      maxRunning: 1,
-      rates: { watchStalled: 0.15, watchBroken: 0, refused: 0, lost: 0, conflict: 0, slow: 0, attach: 0, store: 0 },
-      ...PLAIN,
-    },
-    edits: [
-      {
-        file: 'controller/controller.ts',
-        find: '() => this.#caches.refresh(signal)',
-        replace: 'async () => {}',
-      },
-      // A leader that waits for its predecessor's last request reads once more.
-      { file: 'controller/capacity/admission-gate.ts', find: '        await caches.refresh(signal);\n', replace: '' },
-      // The leader also reads a session's turns before it gives the first index or binds the runner.
-      {
-        file: 'controller/act/read-turns.ts',
-        find: '  await caches.refreshTurns(namespace, name, signal);\n',
-        replace: '',
-      },
-    ],
-  },
-  {
     name: 'waking not counted',
     caughtBy: ['capacity'],
     within: 200,

@@ -42,7 +42,7 @@ describe('access to the API', () => {
       assert.equal(answer.problem.code, 'Forbidden');
       assert.match(
         answer.problem.detail,
-        /may not (create|get|list|patch|delete) (sessions|turns|approvals)(\/\w+)?\.berth\.dev/,
+        /may not (create|get|list|patch|update|delete) (sessions|turns|approvals)(\/\w+)?\.berth\.dev/,
       );
     }
   });

@@ -27,7 +27,8 @@ async function makeSession(
   const name = `${namespace}-class`;
   const image = runner === 'Injected' ? { runner, image: staticImage } : {};
   const sandbox = { require: ['RunnerHardened', 'AgentContained'] };
-  const spec = { ...image, sandbox, resources: { limits: { memory: '512Mi' } } };
+  const overrides = ['agent.command', 'agent.args', 'agent.input', 'agent.result', 'agent.env'];
+  const spec = { ...image, sandbox, overrides, resources: { limits: { memory: '512Mi' } } };
   await apply({ apiVersion: 'berth.dev/v1alpha1', kind: 'SessionClass', metadata: { name }, spec });
   t.onTestFinished(() => remove('sessionclass', name));
   const call = async (...args: string[]) => {
@@ -37,7 +38,7 @@ async function makeSession(
   };
   const env = runner === 'Injected' ? ['--env', 'BUSYBOX=/busybox'] : [];
   const flags = ['--class', name, '--input-as', 'args', '--result', 'text', ...env];
-  await call('create', 'notes', ...flags, '--', ...SHELLS[runner], 'eval "$1"', 'sh');
+  await call('create', 'notes', ...flags, '--', ...SHELLS[runner], 'eval "$1"', 'sh', '$(INPUT)');
   await call('turn', 'notes', TREE);
   return call;
 }

@@ -115,7 +115,7 @@ describe('the npm package of the command line', skipIf(noKeeper), () => {
     const files = globSync('**', { cwd: installed }).filter((path) => statSync(join(installed, path)).isFile());
     const expected = [
       /^(LICENSE|LICENCES|README\.md|package\.json|bin\/berth)$/,
-      /^lib\/(node|keeper|signals\.node|bin\/berth-agent|start\.cjs|cli\.cjs|cli\.cache)$/,
+      /^lib\/(node|keeper|signals\.node|bin\/berth-(agent|enter)|start\.cjs|cli\.cjs|cli\.cache)$/,
       /^lib\/[\w-]+\.(js|cjs)$/,
       /^manifests\/(embedded\/)?[\w-]+\.yaml$/,
       /^local\/apiserver\/registry\/builtin\/types\.json$/,

@@ -206,7 +206,7 @@ describe('commands inside a running session', skipIf(noHelper), () => {
     await caller.ok('suspend', 'gone');
     const first = await suspended.ended;
     assert.equal(first.code, 255);
-    assert.match(first.stderr, /was suspended; its commands ended|ended with the session’s pod/);
+    assert.match(first.stderr, /the command is lost: session gone was suspended|ended with the session’s pod/);
     const refused = await caller.berth(args);
     assert.deepEqual([refused.code, /is suspended and has no pod/.test(refused.stderr)], [255, true]);
     await caller.ok('turn', 'gone', 'true');

@@ -61,6 +61,7 @@ const EVERYWHERE = {
 const WITH_RUNNER = {
   'write TMPDIR': 'yes',
   'write BERTH_STATE_DIR': 'yes',
+  'write /berth-runner': 'no',
   here: '/workspace',
   said: '[REDACTED]',
 };
@@ -115,7 +116,7 @@ describe('in a namespace that enforces the restricted standard, with a volume an
         ...{ runner: 'Injected', image: busyboxImage },
         agent: { command: ['/bin/sh', '-c', `${LOOK} printf %s "$out"`], input: 'Text', result: 'Text' },
       },
-      expected: { ...WITH_RUNNER, 'write /berth-runner': 'no' },
+      expected: WITH_RUNNER,
     },
     {
       what: 'an image without a runner',

@@ -8,7 +8,7 @@ import { noKeeper, RunnerHarness } from '../../support/runner-harness.ts';
 
 /** The runner's files for its turns; its socket is not one. */
 function filesOfTurns(runner: RunnerHarness): string[] {
-  return readdirSync(runner.directory('run')).filter((name) => name !== 'berth.sock');
+  return readdirSync(runner.directory('run')).filter((name) => !name.endsWith('.sock'));
 }
 
 const NODE = { command: [process.execPath, '-e'] };

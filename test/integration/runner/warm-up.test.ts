@@ -132,7 +132,7 @@ describe('a runner that waits for its session', skipIf(noKeeper), () => {
     await hanging(runner);
     runner.bind();
     const { outcome, output } = await runner.runTurn();
-    assert.deepEqual([outcome, output, runner.stderr], ['Succeeded', 'berth.sock\n', '']);
+    assert.deepEqual([outcome, output, runner.stderr], ['Succeeded', 'berth.sock\ncmd.sock\n', '']);
   });
 
   test('ends by a signal during the warm-up as at any other time', async () => {

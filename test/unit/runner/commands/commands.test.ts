@@ -15,6 +15,7 @@ import { Meter } from '../../../../runner/limits/meter.ts';
 import { keeperStart } from '../../../../runner/process/keeper.ts';
 import { directoriesUnder, makeDirectories } from '../../../../runner/system/directories.ts';
 import { eventually } from '../../../support/eventually.ts';
+import { skipIf } from '../../../support/requires.ts';
 import { noKeeper } from '../../../support/runner-harness.ts';
 import { VirtualClock } from '../../../support/virtual-clock.ts';
 import { TestVisit } from '../../../support/visit.ts';
@@ -113,7 +114,7 @@ class Bench implements AsyncDisposable {
   }
 }
 
-test.skipIf(noKeeper)('a command gives both of its streams apart and its exit code after the last byte', async () => {
+test('a command gives both of its streams apart and its exit code after the last byte', skipIf(noKeeper), async () => {
   await using bench = new Bench();
   const visit = bench.sh('printf out; printf err >&2; exit 7');
   const exit = await visit.exit();
@@ -123,8 +124,9 @@ test.skipIf(noKeeper)('a command gives both of its streams apart and its exit co
   assert.equal(visit.frames.at(-1)?.kind, 'exit');
 });
 
-test.skipIf(noKeeper)(
+test(
   'a command has the variables and the directory of the agent, and its own, and nothing of a turn',
+  skipIf(noKeeper),
   async () => {
     await using bench = new Bench();
     const visit = bench.sh('echo "$GREETING $OWN $BERTH_SESSION x$BERTH_TURN $(pwd)"', { env: { OWN: 'mine' } });
@@ -139,7 +141,7 @@ test.skipIf(noKeeper)(
   },
 );
 
-test.skipIf(noKeeper)('what cannot be started is refused with the field, and its id stays free', async () => {
+test('what cannot be started is refused with the field, and its id stays free', skipIf(noKeeper), async () => {
   await using bench = new Bench();
   const none = bench.visit({ want: 'command', id: 'x', start: { command: ['no-such-program'] } });
   assert.match((await none.refused()).message, /start\.command: "no-such-program" is in no folder of PATH/);
@@ -151,8 +153,9 @@ test.skipIf(noKeeper)('what cannot be started is refused with the field, and its
   assert.equal((await bench.sh('true', {}, { id: 'x' }).exit()).code, 0);
 });
 
-test.skipIf(noKeeper)(
+test(
   'the same id with the same words attaches, with other words it is a conflict, and nothing starts twice',
+  skipIf(noKeeper),
   async () => {
     await using bench = new Bench();
     const start = { command: ['sh', '-c', 'echo once; read -r line'], stdin: true };
@@ -173,7 +176,7 @@ test.skipIf(noKeeper)(
   },
 );
 
-test.skipIf(noKeeper)('a command whose exit is known is dropped, and its id starts nothing again', async () => {
+test('a command whose exit is known is dropped, and its id starts nothing again', skipIf(noKeeper), async () => {
   await using bench = new Bench();
   const visit = bench.sh('true', {}, { id: 'once' });
   await visit.exit();
@@ -187,7 +190,7 @@ test.skipIf(noKeeper)('a command whose exit is known is dropped, and its id star
   assert.equal(bench.started, 1);
 });
 
-test.skipIf(noKeeper)('an exit that no client has is kept for ten minutes', async () => {
+test('an exit that no client has is kept for ten minutes', skipIf(noKeeper), async () => {
   await using bench = new Bench();
   const visit = bench.sh('echo kept', {}, { id: 'kept' });
   visit.leave();
@@ -201,7 +204,7 @@ test.skipIf(noKeeper)('an exit that no client has is kept for ten minutes', asyn
   assert.deepEqual(bench.list(), []);
 });
 
-test.skipIf(noKeeper)('of the commands that have ended the newest sixteen are kept', async () => {
+test('of the commands that have ended the newest sixteen are kept', skipIf(noKeeper), async () => {
   await using bench = new Bench();
   for (let i = 0; i < 18; i++) {
     const visit = bench.sh('true', {}, { id: `n${i}` });
@@ -212,7 +215,7 @@ test.skipIf(noKeeper)('of the commands that have ended the newest sixteen are ke
   assert.deepEqual([bench.list().length, bench.list()[0]?.id], [16, 'n2']);
 });
 
-test.skipIf(noKeeper)('a command that has ended is not dropped while somebody reads it', async () => {
+test('a command that has ended is not dropped while somebody reads it', skipIf(noKeeper), async () => {
   await using bench = new Bench();
   const visit = bench.sh('echo kept', {}, { id: 'read' });
   await visit.exit();
@@ -223,7 +226,7 @@ test.skipIf(noKeeper)('a command that has ended is not dropped while somebody re
   assert.deepEqual(bench.list(), []);
 });
 
-test.skipIf(noKeeper)('a log that cannot be read is told to its reader, and the runner goes on', async () => {
+test('a log that cannot be read is told to its reader, and the runner goes on', skipIf(noKeeper), async () => {
   await using bench = new Bench();
   const read = CommandLog.prototype.read;
   CommandLog.prototype.read = () => Promise.reject(Object.assign(new Error('read'), { code: 'EIO' }));
@@ -235,8 +238,9 @@ test.skipIf(noKeeper)('a log that cannot be read is told to its reader, and the 
   }
 });
 
-test.skipIf(noKeeper)(
+test(
   'each byte of input is taken once by its position, also when it is sent again, and its end is an end of file',
+  skipIf(noKeeper),
   async () => {
     await using bench = new Bench();
     const start = { command: ['cat'], stdin: true };
@@ -257,8 +261,9 @@ test.skipIf(noKeeper)(
   },
 );
 
-test.skipIf(noKeeper)(
+test(
   'input that skips bytes is refused, and the newest client that wants it has the input',
+  skipIf(noKeeper),
   async () => {
     await using bench = new Bench();
     const start = { command: ['cat'], stdin: true };
@@ -282,8 +287,9 @@ test.skipIf(noKeeper)(
   },
 );
 
-test.skipIf(noKeeper)(
+test(
   'a foreground command that prints 100 MB waits for a reader that stalls, and no byte is lost',
+  skipIf(noKeeper),
   async () => {
     await using bench = new Bench();
     const visit = bench.visit(
@@ -315,8 +321,9 @@ test.skipIf(noKeeper)(
   },
 );
 
-test.skipIf(noKeeper)(
+test(
   'a detached command waits for nobody: its newest output is kept, and what is gone is told as a range',
+  skipIf(noKeeper),
   async () => {
     await using bench = new Bench();
     const start = { command: ['sh', '-c', 'head -c 100000000 /dev/zero; echo end'], detach: true };
@@ -334,8 +341,9 @@ test.skipIf(noKeeper)(
   },
 );
 
-test.skipIf(noKeeper)(
+test(
   'a foreground command is ended a minute after its last client has gone, a detached one is not',
+  skipIf(noKeeper),
   async () => {
     await using bench = new Bench();
     const detached = bench.sh('exec sleep 1000', { detach: true }, { id: 'd' });
@@ -355,7 +363,7 @@ test.skipIf(noKeeper)(
   },
 );
 
-test.skipIf(noKeeper)('a command that ignores SIGTERM is killed when its time is over', async () => {
+test('a command that ignores SIGTERM is killed when its time is over', skipIf(noKeeper), async () => {
   await using bench = new Bench();
   const visit = bench.sh('trap "" TERM; echo ready; while :; do sleep 1; done', { timeoutSeconds: 30 });
   await eventually(() => visit.output().length > 0, { everyMs: 5 });
@@ -365,8 +373,9 @@ test.skipIf(noKeeper)('a command that ignores SIGTERM is killed when its time is
   assert.deepEqual([exit.signal, exit.reason], ['SIGKILL', 'Timeout']);
 });
 
-test.skipIf(noKeeper)(
+test(
   'processes that outlive their command may write their last output, and are killed before the exit is told',
+  skipIf(noKeeper),
   async () => {
     await using bench = new Bench();
     const daemon = 'trap "" TERM HUP; echo $$ >daemon; exec sleep 1000';
@@ -380,7 +389,7 @@ test.skipIf(noKeeper)(
   },
 );
 
-test.skipIf(noKeeper)('signals of a client reach the command; how it ends then is its own', async () => {
+test('signals of a client reach the command; how it ends then is its own', skipIf(noKeeper), async () => {
   await using bench = new Bench();
   const script = 'trap "echo caught; exit 130" INT; echo ready; while :; do sleep 0.05; done';
   const visit = bench.sh(script);
@@ -399,8 +408,9 @@ test.skipIf(noKeeper)('signals of a client reach the command; how it ends then i
   assert.deepEqual([(await wrong.refused()).code, wrong.refusal?.field], ['Invalid', 'signal']);
 });
 
-test.skipIf(noKeeper)(
+test(
   'during a suspension commands stand still, their time stands, and none is started; then they go on',
+  skipIf(noKeeper),
   async () => {
     await using bench = new Bench();
     const visit = bench.sh('echo $$; while :; do echo tick; sleep 0.01; done', { timeoutSeconds: 10 });
@@ -422,8 +432,9 @@ test.skipIf(noKeeper)(
   },
 );
 
-test.skipIf(noKeeper)(
+test(
   'commands keep a session busy while they run, and idle time counts from the last byte',
+  skipIf(noKeeper),
   async () => {
     await using bench = new Bench();
     assert.equal(bench.commands.idleMs, undefined);
@@ -438,7 +449,7 @@ test.skipIf(noKeeper)(
   },
 );
 
-test.skipIf(noKeeper)('at the end of the pod commands end, and their clients hear it', async () => {
+test('at the end of the pod commands end, and their clients hear it', skipIf(noKeeper), async () => {
   await using bench = new Bench();
   const visit = bench.sh('echo ready; exec sleep 1000');
   await eventually(() => visit.output().length > 0, { everyMs: 5 });
@@ -447,27 +458,31 @@ test.skipIf(noKeeper)('at the end of the pod commands end, and their clients hea
   assert.equal((await bench.sh('true').refused()).code, 'Stopping');
 });
 
-test.skipIf(noKeeper)('binary output comes as it is', async () => {
+test('binary output comes as it is', skipIf(noKeeper), async () => {
   await using bench = new Bench();
   const visit = bench.visit({ want: 'command', id: 'bin', start: { command: ['cat', KEEPER] } });
   await visit.exit();
   assert.ok(visit.output().equals(readFileSync(KEEPER)));
 });
 
-test.skipIf(noKeeper)('more than sixteen commands at once are refused', async () => {
+test('more than sixteen commands at once are refused', skipIf(noKeeper), async () => {
   await using bench = new Bench();
   const visits = Array.from({ length: 16 }, () => bench.sh('exec sleep 1000'));
   await Promise.all(visits.map((visit) => visit.ready()));
   assert.equal((await bench.sh('true').refused()).code, 'TooManyCommands');
 });
 
-test.skipIf(noKeeper)('a command counts in the process limit of the session, and the largest family ends', async () => {
-  await using bench = new Bench({ processes: 20 });
-  const visit = bench.sh('for i in $(seq 40); do sleep 1000 & done; wait');
-  assert.equal((await visit.exit()).reason, 'ProcessLimit');
-});
+test(
+  'a command counts in the process limit of the session, and the largest family ends',
+  skipIf(noKeeper),
+  async () => {
+    await using bench = new Bench({ processes: 20 });
+    const visit = bench.sh('for i in $(seq 40); do sleep 1000 & done; wait');
+    assert.equal((await visit.exit()).reason, 'ProcessLimit');
+  },
+);
 
-test.skipIf(noKeeper)('a command on a terminal has the size that its client tells, and hears of Ctrl-C', async () => {
+test('a command on a terminal has the size that its client tells, and hears of Ctrl-C', skipIf(noKeeper), async () => {
   await using bench = new Bench();
   const start = { stdin: true, tty: { rows: 10, columns: 20, term: 'xterm' } };
   const visit = bench.sh('echo $TERM; stty size; read -r line; stty size; exec sleep 1000', start, { input: true });

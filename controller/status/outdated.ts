@@ -4,7 +4,7 @@ import { isRunnerOutdated } from '../observed/runner-outdated.ts';
 import { isProblem } from '../settings/effective.ts';
 import { settingsDigest } from '../settings/session-digest.ts';
 import type { Subject } from '../settings/subject.ts';
-import type { ConditionValue } from './conditions.ts';
+import { type ConditionValue, conditionValue } from './conditions.ts';
 
 /**
  * Condition `Outdated`. It is True if the pod's runner speaks another protocol, or if the pod was made otherwise than now: with
@@ -19,21 +19,20 @@ export function outdated(
   const before = session.status?.conditions?.find(({ type }) => type === 'Outdated');
   if (next.podName && isRunnerOutdated(world)) {
     const message = `${reasons.RunnerOutdated} The runner speaks protocol ${link?.protocol}, the controller ${installation.protocol}.`;
-    return { status: 'True', reason: 'RunnerOutdated', message };
+    return conditionValue('True', 'RunnerOutdated', message);
   }
   // A runner that does not answer is still the one that it was.
   if (next.podName && link?.phase !== 'Bound' && before?.reason === 'RunnerOutdated') {
-    const { status, reason, message } = before;
-    return { status, reason: reason as Reason, message };
+    return conditionValue(before.status, before.reason as Reason, before.message);
   }
   if (next.podName && next.settingsDigest && next.settingsDigest !== settingsDigest(session.spec)) {
     const cannot = isProblem(settings) ? ` No pod can be made with them: ${settings.message}` : '';
-    return { status: 'True', reason: 'SessionChanged', message: `${reasons.SessionChanged}${cannot}` };
+    return conditionValue('True', 'SessionChanged', `${reasons.SessionChanged}${cannot}`);
   }
   const madeFrom = next.podName ? next.classGeneration : undefined;
   const present = sessionClass?.metadata.generation;
   if (madeFrom !== undefined && present !== undefined && madeFrom < present) {
-    return { status: 'True', reason: 'ClassChanged', message: reasons.ClassChanged };
+    return conditionValue('True', 'ClassChanged');
   }
   const changed =
     next.podName &&
@@ -41,7 +40,7 @@ export function outdated(
   if (agentFiles && changed) {
     const what = agentFiles.has(changed.configMap) ? 'was changed' : 'is gone';
     const message = `ConfigMap "${changed.configMap}" of agent.files ${what} after the pod took its files; the session's next incarnation takes them anew.`;
-    return { status: 'True', reason: 'AgentFilesChanged', message };
+    return conditionValue('True', 'AgentFilesChanged', message);
   }
-  return before ? { status: 'False', reason: 'UpToDate', message: reasons.UpToDate } : undefined;
+  return before ? conditionValue('False', 'UpToDate') : undefined;
 }

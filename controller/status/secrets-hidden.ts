@@ -1,7 +1,6 @@
-import { reasons } from '../../core/resources/reasons.ts';
 import { isProblem } from '../settings/effective.ts';
 import type { Subject } from '../settings/subject.ts';
-import type { ConditionValue } from './conditions.ts';
+import { type ConditionValue, conditionValue } from './conditions.ts';
 
 /**
  * Condition `SecretsHidden`: whether all of the agent's Secrets are long enough to be hidden in outputs, as the
@@ -19,12 +18,9 @@ export function secretsHidden({ world: { link, session }, settings }: Subject): 
   ];
   if (short.length > 0) {
     const keys = [...new Set(short.map(({ name, key }) => `key "${key}" of Secret "${name}"`))];
-    return {
-      status: 'False',
-      reason: 'SecretTooShort',
-      message: `Fewer than 8 characters, so not hidden in outputs and events: ${keys.join(', ')}. Use longer values, or give what is no secret as a plain value.`,
-    };
+    const message = `Fewer than 8 characters, so not hidden in outputs and events: ${keys.join(', ')}. Use longer values, or give what is no secret as a plain value.`;
+    return conditionValue('False', 'SecretTooShort', message);
   }
   const was = session.status?.conditions?.some(({ type }) => type === 'SecretsHidden');
-  return was ? { status: 'True', reason: 'SecretsHidden', message: reasons.SecretsHidden } : undefined;
+  return was ? conditionValue('True', 'SecretsHidden') : undefined;
 }

@@ -1,9 +1,8 @@
-import { reasons } from '../../core/resources/reasons.ts';
 import type { SessionStatus } from '../../core/resources/session.ts';
 import type { Problem } from '../observed/world.ts';
 import { keepsState } from '../settings/persistence.ts';
 import type { Subject } from '../settings/subject.ts';
-import type { ConditionValue } from './conditions.ts';
+import { type ConditionValue, conditionValue } from './conditions.ts';
 import { FORMER_STATE, isOfFormerUid } from './former-state.ts';
 
 /** Condition `StatePersisted`: whether the state that the session has reached is stored. */
@@ -14,14 +13,12 @@ export function statePersisted(subject: Pick<Subject, 'world' | 'turns'>, next: 
   // A lost pod's unstored state does not matter any more: the session does not go on from it.
   const inPod = next.podName ? (known.suspensionFailed?.problem ?? tooLarge(subject, next)) : undefined;
   const unstored = known.commitProblem ?? inPod;
-  if (unstored) return { status: 'False', reason: unstored.reason, message: unstored.message };
-  if (!keepsState(session.spec, sessionClass)) {
-    return { status: 'False', reason: 'PersistenceOff', message: reasons.PersistenceOff };
-  }
-  if (!next.state) return { status: 'Unknown', reason: 'NoState', message: reasons.NoState };
-  if (isOfFormerUid(session, next)) return { status: 'False', reason: 'StateUnavailable', message: FORMER_STATE };
+  if (unstored) return conditionValue('False', unstored.reason, unstored.message);
+  if (!keepsState(session.spec, sessionClass)) return conditionValue('False', 'PersistenceOff');
+  if (!next.state) return conditionValue('Unknown', 'NoState');
+  if (isOfFormerUid(session, next)) return conditionValue('False', 'StateUnavailable', FORMER_STATE);
   const { incarnation, bytes } = next.state;
-  return { status: 'True', reason: 'StateStored', message: `Incarnation ${incarnation}, ${bytes} bytes.` };
+  return conditionValue('True', 'StateStored', `Incarnation ${incarnation}, ${bytes} bytes.`);
 }
 
 /**

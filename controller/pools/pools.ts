@@ -43,8 +43,7 @@ export class Pools extends QueueController {
 
   /** Begins to reconcile pools. The gate of a new leader must be open: before, pods may be claimed by its predecessor. */
   override start(): void {
-    const { caches } = this.#options;
-    for (const { metadata } of caches.allPools()) this.changed(metadata.namespace, metadata.name);
+    this.changedAll();
     this.#known();
     super.start();
   }

@@ -7,7 +7,7 @@ import type { CachedSession } from '../observed/world.ts';
 import type { ClassCache } from './classes.ts';
 import type { SessionCache } from './sessions.ts';
 import { type CachedFiles, slimFiles } from './slim.ts';
-import type { CacheTools } from './tools.ts';
+import { type CacheTools, isKnown } from './tools.ts';
 
 export interface AgentFilesLister {
   /** Reports whether ConfigMaps with agent files are known: read once, and not forbidden. */
@@ -43,7 +43,7 @@ export function agentFilesCache(tools: CacheTools, sessions: SessionCache, class
     sessions.tellOf((session) => session.metadata.namespace === namespace && filesFor(session).has(name));
   informer.addHandler({ add: onFiles, update: onFiles, delete: onFiles });
   const lister: AgentFilesLister = {
-    knowsAgentFiles: (namespace) => informer.isSynced && !informer.closed(namespace),
+    knowsAgentFiles: (namespace) => isKnown(informer, namespace),
     agentFiles: (namespace, configMap) => informer.get(namespace, configMap)?.digest,
     relistAgentFiles: (signal) => informer.relist(signal),
   };

@@ -1,7 +1,7 @@
 import { Informer } from '../../core/kube/informer.ts';
 import { type Environment, environments, type StoredEnvironment } from '../../core/resources/kinds.ts';
 import type { SessionCache } from './sessions.ts';
-import type { CacheTools } from './tools.ts';
+import { type CacheTools, ifKnown } from './tools.ts';
 
 export interface EnvironmentLister {
   /** Returns an Environment, or that none exists; undefined while Environments were not read, or may not be read. */
@@ -23,10 +23,7 @@ export function environmentCache(tools: CacheTools, sessions: SessionCache) {
   };
   informer.addHandler({ add: onEnvironment, update: onEnvironment, delete: onEnvironment });
   const lister: EnvironmentLister = {
-    environment: (namespace, name) => {
-      if (!informer.isSynced || informer.closed(namespace)) return undefined;
-      return informer.get(namespace, name) ?? 'Missing';
-    },
+    environment: (namespace, name) => ifKnown(informer, namespace, name),
     allEnvironments: () => informer.list(),
   };
   return { informer, lister };

@@ -1,6 +1,6 @@
 import { Informer } from '../../core/kube/informer.ts';
 import { type SessionPool, type StoredSessionPool, sessionpools } from '../../core/resources/kinds.ts';
-import type { CacheTools } from './tools.ts';
+import { type CacheTools, ifKnown } from './tools.ts';
 
 export interface PoolLister {
   /** Pools of all namespaces; empty while SessionPools were not read, or may not be read. */
@@ -27,10 +27,7 @@ export function poolCache(tools: CacheTools) {
   informer.addHandler({ add: onPool, update: onPool, delete: onPool });
   const lister: PoolLister = {
     allPools: () => informer.list(),
-    pool: (namespace, name) => {
-      if (!informer.isSynced || informer.closed(namespace)) return undefined;
-      return informer.get(namespace, name) ?? 'Missing';
-    },
+    pool: (namespace, name) => ifKnown(informer, namespace, name),
   };
   return { informer, lister };
 }

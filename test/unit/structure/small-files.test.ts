@@ -12,6 +12,7 @@ const ALONE: Record<string, string> = {
   'api/auth/known-tokens.ts': 'a cache with a rule of its own: what it remembers of a token, and for how long',
   'controller/act/make-room.ts': 'an action about which no other file of the folder is',
   'controller/act/read-files.ts': 'an action about which no other file of the folder is',
+  'controller/caches/environments.ts': 'each kind of object of this folder stands in its file',
   'controller/decide/conditions/admitted.ts': 'each condition of this folder stands in its file',
   'controller/pools/pod-numbers.ts': 'the arithmetic of the numbers of a pool’s pods, tested alone',
   'controller/status/secrets-hidden.ts': 'each condition of this folder stands in its file',

@@ -1,6 +1,6 @@
 import type { Informer } from '../../core/kube/informer.ts';
-import type { KubeApi, KubeObject, Resource, Stored } from '../../core/kube/types.ts';
-import { type Clock, type Logger, pause, type Random } from '../../core/runtime.ts';
+import type { KubeObject, Resource, Stored } from '../../core/kube/types.ts';
+import { pause } from '../../core/runtime.ts';
 import { type AgentFilesLister, agentFilesCache, NO_AGENT_FILES } from './agent-files.ts';
 import { type ApprovalLister, approvalCache } from './approvals.ts';
 import { type ClassLister, classCache } from './classes.ts';
@@ -11,6 +11,7 @@ import { type NodeLister, Nodes } from './nodes.ts';
 import { type PodLister, podCache } from './pods.ts';
 import { NO_POOLS, type PoolLister, poolCache } from './pools.ts';
 import { type SessionLister, sessionCache } from './sessions.ts';
+import type { CacheTools } from './tools.ts';
 import { type TurnLister, turnCache } from './turns.ts';
 import { Watchers, type Watches } from './watches.ts';
 
@@ -49,13 +50,7 @@ export interface Caches
   stop(): Promise<void>;
 }
 
-export interface CachesOptions {
-  api: KubeApi;
-  clock: Clock;
-  random: Random;
-  log: Logger;
-  /** Namespaces to watch. Default: all. */
-  namespaces?: readonly string[];
+export interface CachesOptions extends Omit<CacheTools, 'watchers'> {
   /** True where nodes may be read. */
   nodes: boolean;
   /** True where ConfigMaps with agent files may be read. */

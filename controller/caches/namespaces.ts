@@ -1,8 +1,9 @@
 import { isNotFound } from '../../core/kube/errors.ts';
 import { Informer } from '../../core/kube/informer.ts';
 import { namespaces as resource } from '../../core/kube/resources.ts';
-import type { KubeApi, Stored } from '../../core/kube/types.ts';
-import { type Clock, delay, type Logger, type Random } from '../../core/runtime.ts';
+import type { Stored } from '../../core/kube/types.ts';
+import { delay } from '../../core/runtime.ts';
+import type { CacheTools } from './tools.ts';
 
 export interface NamespaceLister {
   /** Labels of a Namespace; undefined while unknown. */
@@ -17,13 +18,7 @@ export interface NamespaceLabels {
   stop(): Promise<void>;
 }
 
-export interface NamespaceLabelsOptions {
-  api: KubeApi;
-  clock: Clock;
-  random: Random;
-  log: Logger;
-  /** Namespaces to follow; absent: all. */
-  namespaces?: readonly string[];
+export interface NamespaceLabelsOptions extends Omit<CacheTools, 'watchers'> {
   /** Handler of labels that may have changed. */
   onChange(): void;
 }

@@ -1,19 +1,15 @@
 import type { Node } from '../../core/kube/builtin.ts';
 import { Informer } from '../../core/kube/informer.ts';
 import { nodes } from '../../core/kube/resources.ts';
-import type { KubeApi, Stored } from '../../core/kube/types.ts';
+import type { Stored } from '../../core/kube/types.ts';
 import { parseQuantity } from '../../core/resources/quantity.ts';
-import type { Clock, Logger, Random } from '../../core/runtime.ts';
 import type { NodeFacts } from '../observed/world.ts';
+import type { CacheTools } from './tools.ts';
 
 /** Form in which nodes report their CPUs. Other forms are possible, but none is known. */
 const CPUS = /^\d+m?$/;
 
-export interface NodesOptions {
-  api: KubeApi;
-  clock: Clock;
-  random: Random;
-  log: Logger;
+export interface NodesOptions extends Omit<CacheTools, 'namespaces' | 'watchers'> {
   /** Handler of changed facts about a node. */
   onChange(name: string): void;
 }
@@ -48,7 +44,6 @@ export class Nodes {
     return node && nodeFacts(node);
   }
 
-  /** CPUs that pods can have on the nodes that take any. */
   cpus(): number {
     return this.#informer
       .list()

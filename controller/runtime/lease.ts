@@ -44,18 +44,15 @@ export interface LeaderElectorOptions {
    * guarantee.
    */
   place?: string | undefined;
-  /** Time without a change after which others may take the lease; default 15 s. */
-  leaseDurationMs?: number;
+  /** Time without a change after which others may take the lease. */
+  leaseDurationMs: number;
   /**
-   * Time without a successful renewal after which the leader gives up; default 10 s. It must be shorter than the
-   * duration by more than clocks drift.
+   * Time without a successful renewal after which the leader gives up. It must be shorter than the duration by more than
+   * clocks drift.
    */
-  renewDeadlineMs?: number;
-  /**
-   * Interval between two writes of the leader, and between two reads of others where the lease cannot be watched;
-   * default 2 s.
-   */
-  retryMs?: number;
+  renewDeadlineMs: number;
+  /** Interval between two writes of the leader, and between two reads of others where the lease cannot be watched. */
+  retryMs: number;
   onStartedLeading(leadership: Leadership): void;
   onStoppedLeading(reason: string): void;
 }
@@ -96,8 +93,6 @@ export class LeaderElector {
   /** Beginning of the identities of all processes of this place. */
   readonly #ofThisPlace: string | undefined;
   readonly #lease: LeaseRecord;
-  readonly #renewDeadlineMs: number;
-  readonly #retryMs: number;
   readonly #stopped = new AbortController();
   #term: Term | undefined;
   /** True after a take-over whose answer may have been lost. */
@@ -112,17 +107,15 @@ export class LeaderElector {
 
   constructor(options: LeaderElectorOptions) {
     this.#options = options;
-    const { api, clock, namespace, name, leaseDurationMs = 15_000 } = options;
-    this.#renewDeadlineMs = options.renewDeadlineMs ?? 10_000;
-    this.#retryMs = options.retryMs ?? 2_000;
-    if (!(this.#retryMs < this.#renewDeadlineMs && this.#renewDeadlineMs < leaseDurationMs)) {
+    const { api, clock, namespace, name, leaseDurationMs, renewDeadlineMs, retryMs } = options;
+    if (!(retryMs < renewDeadlineMs && renewDeadlineMs < leaseDurationMs)) {
       throw new RangeError('a lease needs retryMs < renewDeadlineMs < leaseDurationMs');
     }
     const { holder, place, random } = options;
     this.#ofThisPlace = place === undefined ? undefined : `${holder}_${place}_`;
     const identity = `${this.#ofThisPlace ?? `${holder}_`}${random.bytes(8).toString('hex')}`;
     this.identity = identity;
-    const deadlineMs = this.#renewDeadlineMs;
+    const deadlineMs = renewDeadlineMs;
     this.#lease = new LeaseRecord({ api, clock, namespace, name, identity, leaseDurationMs, deadlineMs });
   }
 
@@ -211,7 +204,7 @@ export class LeaderElector {
         if (!signal.aborted)
           log.warn({ leading: this.leading, err: (error as Error).message }, 'lease could not be read or written');
       }
-      const pauseMs = this.#retryMs * (0.9 + 0.2 * random.uniform());
+      const pauseMs = this.#options.retryMs * (0.9 + 0.2 * random.uniform());
       if (await this.#othersTurn()) continue;
       await delay(clock, pauseMs, signal).catch(() => {});
     }
@@ -230,7 +223,7 @@ export class LeaderElector {
     let cancel = () => {};
     const listen = () => {
       cancel();
-      const ms = Math.min(2 * this.#retryMs, this.#lease.expiresInMs);
+      const ms = Math.min(2 * this.#options.retryMs, this.#lease.expiresInMs);
       cancel = clock.setTimer(Math.max(1, ms), () => silence.abort(new Error('the lease has not changed for a while')));
     };
     listen();
@@ -296,7 +289,7 @@ export class LeaderElector {
     }
     if (!mine && !free && !expired) return;
     const spec = this.#lease.held(this.#within(Math.max(leaseTransitions, this.#lastEpoch) + 1));
-    const isTaken = await isWritten(this.#lease.write(spec, this.#renewDeadlineMs), isConflict);
+    const isTaken = await isWritten(this.#lease.write(spec, this.#options.renewDeadlineMs), isConflict);
     if (isTaken) this.#lead(sentAt, this.#takingOver || (mine && ledBefore));
   }
 
@@ -314,7 +307,7 @@ export class LeaderElector {
     try {
       const spec = this.#lease.held(term.epoch, this.#lease.spec?.acquireTime);
       // A lost answer must leave time for another attempt.
-      await this.#lease.write(spec, Math.min(this.deadlineLeftMs(), this.#renewDeadlineMs / 3), term.isSettled);
+      await this.#lease.write(spec, Math.min(this.deadlineLeftMs(), this.#options.renewDeadlineMs / 3), term.isSettled);
       this.#renewed(term, sentAt);
     } catch (error) {
       if (isNotFound(error)) return this.#lose('the lease was deleted');
@@ -333,7 +326,7 @@ export class LeaderElector {
     const abort = new AbortController();
     const epoch = this.#lease.spec?.leaseTransitions ?? 0;
     // An answer that took longer than the deadline is of no use: the next attempt acquires again.
-    if (this.#stopped.signal.aborted || clock.monotonic() - sentAt >= this.#renewDeadlineMs) return;
+    if (this.#stopped.signal.aborted || clock.monotonic() - sentAt >= this.#options.renewDeadlineMs) return;
     const found = !this.#notFound;
     this.#takingOver = false;
     this.#notFound = false;
@@ -352,10 +345,10 @@ export class LeaderElector {
     if (this.#term !== term) return;
     term.epoch = this.#lease.spec?.leaseTransitions ?? term.epoch;
     this.#lastEpoch = term.epoch;
-    term.deadline = sentAt + this.#renewDeadlineMs;
+    term.deadline = sentAt + this.#options.renewDeadlineMs;
     term.cancelDeadline();
     term.cancelDeadline = this.#options.clock.setTimer(this.deadlineLeftMs(), () =>
-      this.#lose(`the lease was not renewed within ${this.#renewDeadlineMs} ms`),
+      this.#lose(`the lease was not renewed within ${this.#options.renewDeadlineMs} ms`),
     );
   }
 

@@ -14,11 +14,10 @@ export interface WorkQueueOptions {
    * is logged and the key is retried with growing delay. The signal aborts when the grace time of a stop is over.
    */
   process: (key: string, signal: AbortSignal) => Promise<number | undefined>;
-  /** Delay after a failure; default 50 ms doubling to 1 min. */
-  backoff?: Backoff;
+  /** Delay after a failure. */
+  backoff: Backoff;
 }
 
-const BACKOFF = { baseMs: 50, maxMs: 60_000 };
 /** Longer timers fire at once in Node. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
@@ -127,7 +126,7 @@ export class WorkQueue {
   retry(key: string): void {
     const failures = (this.#failures.get(key) ?? 0) + 1;
     this.#failures.set(key, failures);
-    this.addAfter(key, backoffMs(failures, this.#options.backoff ?? BACKOFF, this.#options.random));
+    this.addAfter(key, backoffMs(failures, this.#options.backoff, this.#options.random));
   }
 
   /**

@@ -59,6 +59,7 @@ describe('a store that is waited for', () => {
       log: silentLogger,
       name: 'test',
       workers: 1,
+      backoff: { baseMs: 50, maxMs: 60_000 },
       process: async (key, signal) => {
         looked.push(key);
         const effects = { clock, withoutWorker: queue.withoutWorker.bind(queue) };

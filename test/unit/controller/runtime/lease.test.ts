@@ -129,6 +129,7 @@ function elector(api: KubeApi, clock: Clock, holder: string, options: Partial<Le
     log: silentLogger,
     ...REF,
     holder,
+    ...{ leaseDurationMs: 15_000, renewDeadlineMs: 10_000, retryMs: 2_000 },
     onStartedLeading: (leadership) => started.push(leadership),
     onStoppedLeading: (reason) => stopped.push(reason),
     ...options,

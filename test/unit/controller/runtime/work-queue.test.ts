@@ -10,7 +10,8 @@ const DAY_MS = 24 * 3600 * 1000;
 
 function queueOf(process: WorkQueueOptions['process'], options: Partial<WorkQueueOptions> = {}) {
   const clock = new VirtualClock();
-  const common = { clock, random: seededRandom(), log: silentLogger, name: 'test', workers: 2 };
+  const backoff = { baseMs: 50, maxMs: 60_000 };
+  const common = { clock, random: seededRandom(), log: silentLogger, name: 'test', workers: 2, backoff };
   const queue = new WorkQueue({ ...common, process, ...options });
   return { clock, queue };
 }

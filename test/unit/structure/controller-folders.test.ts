@@ -13,6 +13,9 @@ function folders(): string[] {
   return [...table.matchAll(/^\| `(\w+)\/` \|/gm)].map(([, folder = '']) => folder);
 }
 
+/** The first folders of the table. So they import each other only, from left to right. */
+const FIRST = ['observed', 'settings', 'status', 'decide'];
+
 /** Folder of controller/ that has the file; undefined: the file is in the root. */
 const folderOf = (file: string) => (file.split('/').length > 2 ? file.split('/')[1] : undefined);
 
@@ -20,6 +23,7 @@ test('a folder of controller/ imports only folders above it in the table of docs
   const order = folders();
   const present = globSync('controller/*/', { cwd: ROOT }).map((folder) => folder.split('/')[1]);
   assert.deepEqual(order.toSorted(), present.toSorted(), 'the table has each folder');
+  assert.deepEqual(order.slice(0, FIRST.length), FIRST, 'the table begins with these folders');
   const crossings = globSync('controller/*/**/*.ts', { cwd: ROOT }).flatMap((file) => {
     const above = order.slice(0, order.indexOf(folderOf(file) ?? '') + 1);
     const targets = targetsOf(file).filter((target) => target.startsWith('controller/'));

@@ -28,23 +28,7 @@ describe('boundaries', () => {
       assert.deepEqual(crossings, []);
     });
   }
-
-  const ROOMS = ['observed', 'settings', 'status', 'decide', 'act'];
-  test(`in controller/, ${ROOMS.join(', ')} import from left to right only, and the first four none of the other rooms`, () => {
-    const crossings = globSync(`controller/{${ROOMS.join(',')}}/**/*.ts`, { cwd: ROOT }).flatMap((file) => {
-      const room = ROOMS.indexOf(roomOf(file));
-      const targets = targetsOf(file).filter((target) => target.startsWith('controller/'));
-      const isAllowed = (target: string) => {
-        const other = ROOMS.indexOf(roomOf(target));
-        return other === -1 ? room === ROOMS.length - 1 : other <= room;
-      };
-      return targets.filter((target) => !isAllowed(target)).map((target) => `${file} imports ${target}`);
-    });
-    assert.deepEqual(crossings, []);
-  });
 });
-
-const roomOf = (file: string) => file.split('/')[1]!;
 
 /** Top folders of the relative imports of a file. */
 function importsOf(file: string): string[] {

@@ -101,7 +101,7 @@ function lostFiles(name: string, configMap: ConfigMap | undefined, recorded: str
 async function environmentArchive(
   context: ReconcileContext,
   podUID: string,
-): Promise<{ bound: NonNullable<Bind['environment']>; sealed: Buffer } | 'Unavailable' | undefined> {
+): Promise<BindContents['environment'] | 'Unavailable'> {
   const { effects, world, memory } = context;
   const { environment } = world.session.status ?? {};
   if (!environment) return undefined;

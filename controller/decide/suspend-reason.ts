@@ -119,8 +119,8 @@ function cannotUseSlot(draft: Draft): boolean {
 }
 
 /**
- * Reports whether `timeouts.idle` has passed since the last activity, of clients' commands too, which the runner reports. Idle time counts
- * from the pod's creation at the earliest: a session that waited for its slot has not used it yet.
+ * Reports whether `timeouts.idle` has passed since the last activity. The runner reports activity too: that of the agent, and that of
+ * clients' commands. Idle time counts from the pod's creation at the earliest: a session that waited for its slot has not used it yet.
  */
 function isIdle(draft: Draft): boolean {
   const { session, class: sessionClass, pod, link, now } = draft.world;

@@ -68,7 +68,7 @@ export function suspensionVeto(
   if (waits && !isHeldUp && !live.spec.suspend) return `turn ${waits.metadata.name}`;
   if (isDue(reason)) return undefined;
   if (live.metadata.generation !== session.metadata.generation) return 'the session was changed';
-  // An idle session must have rested for all of timeouts.idle. Only news protect a preempted one.
+  // An idle session must have rested for all of timeouts.idle. A preempted one is spared only for activity since the suspension began.
   const since = reason === 'Idle' ? now - timeoutMs('idle', session.spec, world.class) : askedAt;
   // The end of a counted turn is part of the decision.
   const counted = live.status?.lastTurn?.index ?? 0;

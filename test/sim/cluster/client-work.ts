@@ -11,7 +11,7 @@ import type { BoundSession } from '../../../runner/session/session.ts';
 import type { Dice } from '../random.ts';
 import type { Process } from '../scheduler.ts';
 
-/** Returns the words of a command that runs for `runsMs` of time in which it does not stand, and for `endsMs` after SIGTERM. */
+/** Returns the words of a command that runs for `runsMs`, and for `endsMs` after SIGTERM; time in which it is held does not count. */
 export const commandWords = (runsMs: number, endsMs: number): string[] => ['work', `${runsMs}`, `${endsMs}`];
 
 interface ClientWorkOptions {
@@ -77,7 +77,7 @@ interface FamilyOptions {
   onEnd(): void;
 }
 
-/** Returns a family whose one process ends after a time, in which it does not stand, and which writes nothing. */
+/** Returns a family of one process, which writes nothing and ends after a time; time in which it is held does not count. */
 function timedFamily(process: Process, { runsMs, endsMs, onEnd }: FamilyOptions): Contained {
   const exited = Promise.withResolvers<Exit>();
   const gone = Promise.withResolvers<void>();
@@ -122,11 +122,11 @@ function timedFamily(process: Process, { runsMs, endsMs, onEnd }: FamilyOptions)
     resize: () => {},
     signal: () => {},
     terminate: () => {
-      const stood = since === undefined;
+      const isHeld = since === undefined;
       pause();
       leftMs = Math.min(leftMs, endsMs);
       end = { code: null, signal: 'SIGTERM' };
-      if (!stood) go();
+      if (!isHeld) go();
     },
     kill: () => finish({ code: null, signal: 'SIGKILL' }),
     hold: async () => {

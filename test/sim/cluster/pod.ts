@@ -183,10 +183,8 @@ export class Container implements SimContainer {
         if (this.#staleLine) observer.obeyed('bind', this);
         const meter = new Meter({ limits: { required: false }, together: false, clock: process });
         this.#startWriter = () => writers.start(meter);
-        const work = new ClientWork({
-          ...{ process, meter, dice },
-          onActivity: () => observer.clientsWorked(bind.session.uid, this),
-        });
+        const onActivity = () => observer.clientsWorked(bind.session.uid, this);
+        const work = new ClientWork({ process, meter, dice, onActivity });
         this.work = work;
         return {
           driver,

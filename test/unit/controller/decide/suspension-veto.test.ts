@@ -3,6 +3,7 @@ import { describe, test } from 'vitest';
 import type { SuspensionReason } from '../../../../controller/decide/actions.ts';
 import { type Recheck, suspensionVeto } from '../../../../controller/decide/suspension-veto.ts';
 import type { CachedApproval } from '../../../../controller/observed/world.ts';
+import { defined } from '../../../../core/defined.ts';
 import { aClass, aSession, aTurn, NOW, RUNNING_STATUS } from '../../../support/world.ts';
 
 const ASKED = NOW - 5_000;
@@ -171,10 +172,7 @@ const rows: {
 describe('a suspension', () => {
   for (const { title, reason, spec, recheck, lastActivity, commandActivity, veto } of rows) {
     test(`as ${reason} ${veto === undefined ? 'goes on in spite of' : 'is undone because of'} ${title}`, () => {
-      const link = {
-        ...(lastActivity !== undefined && { lastActivity }),
-        ...(commandActivity !== undefined && { commandActivity }),
-      };
+      const link = defined({ lastActivity, commandActivity });
       const world = { session: session(spec), class: aClass(), link };
       const found = suspensionVeto(world, reason, ASKED, {
         now: NOW,

@@ -120,7 +120,7 @@ export class Link {
   /** Begins to attach; `scheduled`, `running` and `node` are the known facts about the pod. */
   open(pod: { scheduled: boolean; running: boolean; node?: string | undefined; fresh?: boolean }): void {
     this.#isCreated = pod.fresh === true;
-    if (pod.fresh) this.#parts.shown.view = after.openedFresh(this.#parts.shown.view);
+    if (pod.fresh) this.#parts.shown.view = after.obtained(this.#parts.shown.view, true);
     this.#parts.attachment.open(pod);
   }
 
@@ -142,7 +142,7 @@ export class Link {
     // The runner of a pod that this leader has claimed has got nothing from anybody else.
     const isNew = view.phase === 'Unbound' || (view.phase === 'Opening' && this.#isCreated);
     const fresh = isNew && this.#claims.has(session);
-    this.#parts.shown.view = { ...view, fresh };
+    this.#parts.shown.view = after.obtained(view, fresh);
     this.#parts.attachment.hurry();
     // The runner is asked again: who has bound it may have been another leader.
     if (view.phase !== 'Unbound' && !fresh) this.#parts.attachment.reattach();

@@ -49,9 +49,9 @@ export function isAtRest({ phase, answered, active, delivery, asking, suspendSen
   return phase === 'Bound' && answered === true && !isBusy;
 }
 
-/** View of a pod that this leader has just created: no other leader can have sent it anything. */
-export function openedFresh(view: LinkView): LinkView {
-  return { ...view, fresh: true };
+/** View of a pod that this leader has created or claimed. `fresh`: no other leader can have sent it anything. */
+export function obtained(view: LinkView, fresh: boolean): LinkView {
+  return { ...view, fresh };
 }
 
 /** View after `bind`, which also answers the runner's last refusal. */

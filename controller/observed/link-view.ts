@@ -94,7 +94,7 @@ export interface LinkView {
   readonly lastDecided?: string;
   /** The runner was bound already when the link was opened: an earlier leader may have sent it turns. */
   readonly resumed: boolean;
-  /** True when this leader created the pod and opened the link at once: no other leader can have sent it anything. */
+  /** True if no other leader can have sent the pod anything: this leader created it and opened the link at once, or claimed it. */
   readonly fresh: boolean;
   /** True once the runner has answered a ping of this leader: it obeys no earlier leader any more. */
   readonly answered?: boolean;

@@ -5,7 +5,6 @@ import type { SessionStatus } from '../../core/resources/session.ts';
 import type { Decision } from '../decide/decide.ts';
 import { writeWaitMs } from '../decide/write-wait.ts';
 import { learn } from '../observed/memory.ts';
-import type { CachedTurn } from '../observed/world.ts';
 import { changedAt } from '../status/conditions.ts';
 import { noteworthy } from '../status/events.ts';
 import { withPhaseSince } from '../status/reason.ts';
@@ -56,16 +55,7 @@ export async function writeSession(
   if (status.phase !== before.phase)
     log.info({ session: key, phase: status.phase, was: before.phase }, 'session phase');
   if (!isDeepStrictEqual(before.queue, plain.queue)) learn(memory, { fact: 'QueueWritten', at: clock.now() });
-  turnsCounted(context, counted);
+  if (counted.length > 0) learn(memory, { fact: 'TurnsCounted', at: clock.monotonic() });
   for (const event of noteworthy(before, status)) notify(session, event);
   return undefined;
-}
-
-/**
- * Takes note of the turns that a write of the session has just counted. One write counts a turn, whichever leader makes it, so
- * this is the one place at which a turn's end can be accounted for once. A write whose answer is lost has counted its turns
- * without this.
- */
-function turnsCounted({ effects, memory }: ReconcileContext, counted: readonly CachedTurn[]): void {
-  if (counted.length > 0) learn(memory, { fact: 'TurnsCounted', at: effects.clock.monotonic() });
 }

@@ -1,3 +1,4 @@
+import { keyOf } from '../../core/kube/cache.ts';
 import type { Informer } from '../../core/kube/informer.ts';
 import type { KubeObject, Resource, Stored } from '../../core/kube/types.ts';
 import { pause } from '../../core/runtime.ts';
@@ -112,7 +113,7 @@ export function informerCaches(options: CachesOptions): Caches {
     namespaceLabels: (name) => labels.of(name),
     keys: () =>
       new Set([
-        ...sessions.informer.list().map(({ metadata }) => `${metadata.namespace}/${metadata.name}`),
+        ...sessions.informer.list().map(({ metadata }) => keyOf(metadata)),
         ...turns.informer.list().map(({ metadata, spec }) => `${metadata.namespace}/${spec.session}`),
       ]),
     staleness: (namespace) =>

@@ -1,4 +1,5 @@
 import { defined } from '../../core/defined.ts';
+import { keyOf } from '../../core/kube/cache.ts';
 import { Informer } from '../../core/kube/informer.ts';
 import { eachPage } from '../../core/kube/pages.ts';
 import type { KubeObject, ListOptions } from '../../core/kube/types.ts';
@@ -36,7 +37,7 @@ export function turnCache(tools: RequiredTools, sessions: SessionCache) {
     keep: (turn) => !isDone(turn, sessions.informer.get(turn.metadata.namespace, turn.spec.session)),
   });
   // Drops turns that the session has counted.
-  const prune = ({ metadata }: KubeObject) => informer.prune(OF_SESSION, `${metadata.namespace}/${metadata.name}`);
+  const prune = ({ metadata }: KubeObject) => informer.prune(OF_SESSION, keyOf(metadata));
   sessions.informer.addHandler({ add: prune, update: prune });
   /** UIDs of the turns that are left out, with the version in which they are. */
   const leftOut = new Map<string, string>();

@@ -1,5 +1,5 @@
 import { onAbort } from '../../core/abort.ts';
-import { refOf } from '../../core/kube/cache.ts';
+import { keyOf, refOf } from '../../core/kube/cache.ts';
 import type { StoreKey } from '../../core/store/store.ts';
 import type { Watches } from '../caches/watches.ts';
 import type { CachedSession } from '../observed/world.ts';
@@ -71,7 +71,7 @@ export class Garbage extends QueueController {
   }
 
   override start(): void {
-    const keys = this.#options.caches.allSessions().map(({ metadata }) => `${metadata.namespace}/${metadata.name}`);
+    const keys = this.#options.caches.allSessions().map(({ metadata }) => keyOf(metadata));
     const spreadMs = Math.max(this.#options.intervalMs, keys.length * STARTING_PACE_MS);
     for (const key of keys) this.#later(key, spreadMs);
     this.queue.addAfter(ORPHANS, this.jittered(this.#options.intervalMs));

@@ -47,7 +47,7 @@ describe('a control line', () => {
   test('that gives a turn makes it the active one, with the request that it decides and no other', () => {
     const resumed = turnSent(aLink({ sent: new Set(['t-1']) }), 't-2', 'r-1');
     assert.deepEqual([[...resumed.sent], resumed.active, resumed.lastDecided], [['t-1', 't-2'], 't-2', 'r-1']);
-    assert.equal('told' in turnSent(resumed, 't-3'), false);
+    assert.equal('lastDecided' in turnSent(resumed, 't-3'), false);
   });
   test('that cancels a turn takes back the refusal of an earlier one only', () => {
     const codes = (['UnknownTurn', 'Suspended'] as const).map(

@@ -28,8 +28,8 @@ export interface BindContents {
 }
 
 /**
- * Reads the committed state, the agent's files and the environment, the sealed ones as they are. Undefined where something cannot
- * be read: the memory has the reason. Rejects where another attempt may succeed.
+ * Reads the committed state, the agent's files and the environment; state and environment stay sealed. Undefined where something
+ * cannot be read: the memory has the reason. Rejects where another attempt may succeed.
  */
 export async function readContents(
   context: ReconcileContext,

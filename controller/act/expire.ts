@@ -7,8 +7,8 @@ import { retention } from '../settings/retention.ts';
 import type { ReconcileContext } from './context.ts';
 
 /**
- * Deletes the session at exactly the version of the decision, after live reads of its turns and of its class, which may keep it
- * for longer since. A turn that has woken it since has changed that version. A deletion needs two clocks that agree, the API
+ * Deletes the session at exactly the version of the decision, after live reads of its turns and of its class, whose TTL may
+ * be longer now. A turn that has woken it has changed that version. A deletion needs two clocks that agree, the API
  * server's and our own.
  */
 export async function expire(

@@ -5,7 +5,7 @@ import type { Admission } from '../decide/draft.ts';
 import { learn } from '../observed/memory.ts';
 import type { ReconcileContext } from './context.ts';
 
-/** Running slots: reserved before the write that needs them, and confirmed when it is known what has become of it. */
+/** Running slots: reserved before the write that needs them, and confirmed once the outcome of that write is known. */
 
 /**
  * Takes the slot of the decision, then has `write` write `status`, which admits the session, at the version of the decision.

@@ -7,7 +7,7 @@ export interface OffersOptions {
   clock: Clock;
   queue: Queue;
   supply(): Supply;
-  /** Reports whether slots may be taken. `Unknown`: not at the moment, and no event comes at the end of that. */
+  /** Reports whether slots may be taken. `Unknown`: not at the moment, and no event will say when they may. */
   state(): 'Open' | 'Unknown' | 'Closed';
   /** Handler of a session of the queue for which there is a slot. */
   onOffer(key: string): void;
@@ -15,15 +15,15 @@ export interface OffersOptions {
   onOffered(): void;
 }
 
-/** Time after which slots are offered again to sessions that got no offer while something was unknown: no event comes at the end of that. */
+/** Time after which slots are offered again where something was unknown: no event comes when it is known. */
 const UNKNOWN_MS = 2_000;
 
 /** Finds for which sessions of the queue there is a slot, and offers it to them. */
 export class Offers {
   readonly #options: OffersOptions;
-  /** Found anew after every change, and in a while where limits were unknown. */
+  /** Found anew after every change, and after `UNKNOWN_MS` where limits were unknown. */
   #served: Served | undefined;
-  /** Cancels the timer of that time. */
+  /** Cancels the timer of `UNKNOWN_MS`. */
   #cancelLook: (() => void) | undefined;
 
   constructor(options: OffersOptions) {

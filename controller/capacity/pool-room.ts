@@ -6,7 +6,7 @@ import type { Space, Tally } from './tally.ts';
 /** Room for one more pod of a pool, or why there is none. */
 export type Room =
   | { free: true }
-  /** `unknown`: the leader may not take slots yet, or cannot know. `waited`: sessions wait that need the slots. */
+  /** `Unknown`: the leader may not take slots yet, or cannot know. `Waited`: sessions that need the slots wait. */
   | { free: false; why: 'Unknown' | 'Waited' | 'Full'; message: string };
 
 /**

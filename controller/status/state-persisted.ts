@@ -8,7 +8,7 @@ import { FORMER_STATE, isOfFormerUid } from './former-state.ts';
 /** Condition `StatePersisted`: whether the state that the session has reached is stored. */
 export function statePersisted(subject: Pick<Subject, 'world' | 'turns'>, next: SessionStatus): ConditionValue {
   const { session, class: sessionClass, memory } = subject.world;
-  // What is remembered is of the incarnation that the status has; one that is only about to begin has no problem yet.
+  // The memory is about the incarnation in the written status. The next one, which is about to begin, has no problem yet.
   const known = next.incarnation === session.status?.incarnation ? memory.incarnation : {};
   // A lost pod's unstored state does not matter any more: the session does not go on from it.
   const inPod = next.podName ? (known.suspensionFailed?.problem ?? tooLarge(subject, next)) : undefined;

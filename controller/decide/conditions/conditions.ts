@@ -19,7 +19,7 @@ import { suspended } from './suspended.ts';
 
 /**
  * Value of a condition in the next status, which is complete but for its conditions; undefined: the condition stays as it is.
- * `readyValue`: the value of `Ready`, whose reason others have as well.
+ * `readyValue`: the value of `Ready`; other conditions share its reason.
  */
 type Condition = (draft: Draft, next: SessionStatus, readyValue: ConditionValue) => ConditionValue | undefined;
 

@@ -12,7 +12,7 @@ export function suspended(draft: Draft, next: SessionStatus, readyValue: Conditi
   return conditionValue('False', readyValue.reason);
 }
 
-/** The value while the pod is given up. `Ready` may say something else then, as that the pod does not end. */
+/** The value while the pod is given up. `Ready` may say something else then, for example that the pod does not end. */
 export function suspending(draft: Draft): ConditionValue {
   const why = whySuspended(draft);
   const message = why ? `${reasons.Suspending} ${why}` : whileSuspending(draft)?.message;

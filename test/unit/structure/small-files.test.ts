@@ -10,8 +10,8 @@ const MAX_LINES = 30;
 /** Files of at most 30 lines that one other file imports, and why each stands alone. */
 const ALONE: Record<string, string> = {
   'api/auth/known-tokens.ts': 'a cache with a rule of its own: what it remembers of a token, and for how long',
-  'controller/act/make-room.ts': 'an action about which no other file of the folder is',
-  'controller/act/read-files.ts': 'an action about which no other file of the folder is',
+  'controller/act/make-room.ts': 'an action that has nothing in common with those of other files',
+  'controller/act/read-files.ts': 'an action that has nothing in common with those of other files',
   'controller/caches/environments.ts': 'each kind of object of this folder stands in its file',
   'controller/decide/conditions/admitted.ts': 'each condition of this folder stands in its file',
   'controller/pools/pod-numbers.ts': 'the arithmetic of the numbers of a pool’s pods, tested alone',

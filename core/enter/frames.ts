@@ -115,7 +115,16 @@ export function encodeFrame(kind: FrameKind, ...parts: readonly Buffer[]): Buffe
 }
 
 export function encodeJson(kind: FrameKind, value: unknown): Buffer {
-  return encodeFrame(kind, Buffer.from(JSON.stringify(value)));
+  return encodeFrame(kind, jsonPayload(value));
+}
+
+export function jsonPayload(value: unknown): Buffer {
+  return Buffer.from(JSON.stringify(value));
+}
+
+/** Returns a payload of fields, each with NUL at its end. */
+export function fieldsPayload(fields: readonly (string | number)[]): Buffer {
+  return Buffer.from(fields.map((field) => `${field}\0`).join(''));
 }
 
 /** Takes the bytes of a stream apart into frames, however they arrive. */

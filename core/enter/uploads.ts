@@ -3,7 +3,7 @@ import { createHash, type Hash } from 'node:crypto';
 import { TransportError } from '../kube/errors.ts';
 import type { FrameStream } from './client.ts';
 import type { OpenSession } from './files.ts';
-import { MAX_PAYLOAD } from './frames.ts';
+import { fieldsPayload, MAX_PAYLOAD } from './frames.ts';
 import type { FileEnd, Root, WriteFacts } from './hello.ts';
 
 /** What is put into a folder. */
@@ -47,8 +47,7 @@ export function uploadFolder(
     for await (const entry of entries) {
       const { type, mode, modified } = entry;
       const rest = type === 'link' ? (entry.target ?? '') : (entry.length ?? 0);
-      const fields = [type, entry.path, mode, Math.floor(modified), rest];
-      await stream.send('entry', Buffer.from(fields.map((field) => `${field}\0`).join('')));
+      await stream.send('entry', fieldsPayload([type, entry.path, mode, Math.floor(modified), rest]));
       if (entry.content) await sendContent(stream, hash, entry.content);
     }
     await stream.send('end');

@@ -1,6 +1,6 @@
 import { aborted } from '../../core/abort.ts';
 import { signalProblem } from '../../core/enter/command-start.ts';
-import { type EnterFrame, INPUT_WINDOW, positionAt, positionBytes } from '../../core/enter/frames.ts';
+import { type EnterFrame, INPUT_WINDOW, jsonPayload, positionAt, positionBytes } from '../../core/enter/frames.ts';
 import type { CommandReady, EnterRefusal } from '../../core/enter/hello.ts';
 import type { Visit } from '../enter/visit.ts';
 import type { Command } from './command.ts';
@@ -38,7 +38,7 @@ export class Attachment {
   async run(): Promise<void> {
     const { log, id, started, input } = this.#command;
     const ready: CommandReady = { id, started, first: log.first, next: log.next, input: input.next };
-    this.#visit.send('ready', jsonBytes(ready));
+    this.#visit.send('ready', jsonPayload(ready));
     const gone = aborted(this.#visit.gone);
     let at = this.#options.from;
     while (!this.#visit.gone.aborted) {
@@ -55,7 +55,7 @@ export class Attachment {
       }
       if (at < log.next) continue;
       if (this.#command.exit) {
-        this.#visit.send('exit', jsonBytes(this.#command.exit));
+        this.#visit.send('exit', jsonPayload(this.#command.exit));
         return;
       }
       await Promise.race([changed, gone]);
@@ -112,8 +112,4 @@ function missingInput({ input }: Command): EnterRefusal {
 
 function invalid(field: string, problem: string): EnterRefusal {
   return { code: 'Invalid', message: `the frame "${field}" ${problem}`, field };
-}
-
-function jsonBytes(value: unknown): Buffer {
-  return Buffer.from(JSON.stringify(value));
 }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { idProblem, signalProblem, startProblem } from '../../core/enter/command-start.ts';
-import { MAX_PAYLOAD } from '../../core/enter/frames.ts';
+import { jsonPayload, MAX_PAYLOAD } from '../../core/enter/frames.ts';
 import type { CommandListed, CommandStart, EnterCode, EnterRefusal, Wish } from '../../core/enter/hello.ts';
 import { TurnFailure } from '../../core/result/failure.ts';
 import type { Clock, Random } from '../../core/runtime.ts';
@@ -217,7 +217,7 @@ export class Commands {
       (command) => {
         command.signal(signal as NodeJS.Signals);
         if (graceMs !== undefined) void command.end('Signal', graceMs);
-        visit.send('ready', Buffer.from('{}'));
+        visit.send('ready', jsonPayload({}));
         visit.close();
       },
       () => visit.refuse(refusal('CommandNotFound', `command ${id} was not started`)),
@@ -226,11 +226,11 @@ export class Commands {
 
   #list(visit: Visit): void {
     const rows = [...this.#entries.values()].flatMap(({ command }) => (command ? listed(command) : []));
-    visit.send('ready', Buffer.from('{}'));
-    const bytes = Buffer.from(JSON.stringify(rows));
+    visit.send('ready', jsonPayload({}));
+    const bytes = jsonPayload(rows);
     for (let at = 0; at < bytes.length; at += MAX_PAYLOAD) visit.send('data', bytes.subarray(at, at + MAX_PAYLOAD));
     const sha256 = createHash('sha256').update(bytes).digest('hex');
-    visit.send('end', Buffer.from(JSON.stringify({ bytes: bytes.length, sha256 })));
+    visit.send('end', jsonPayload({ bytes: bytes.length, sha256 }));
     visit.close();
   }
 }

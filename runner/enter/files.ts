@@ -1,7 +1,8 @@
+import { fieldsPayload } from '../../core/enter/frames.ts';
 import type { Root } from '../../core/enter/hello.ts';
 import type { Clock } from '../../core/runtime.ts';
 import type { Roots } from './roots.ts';
-import { orderOf, type Uploads } from './uploads.ts';
+import type { Uploads } from './uploads.ts';
 import type { Visit } from './visit.ts';
 
 /**
@@ -57,7 +58,7 @@ async function order(visit: Visit, roots: Roots, uploads: Pick<Uploads, 'serve'>
     return;
   }
   const { offset = 0, length = -1 } = want === 'read' ? hello : {};
-  visit.send('order', orderOf([want, root, folder, path, offset, length]));
+  visit.send('order', fieldsPayload([want, root, folder, path, offset, length]));
 }
 
 const WITHOUT: Record<Root, string> = {

@@ -1,3 +1,4 @@
+import { fieldsPayload } from '../../core/enter/frames.ts';
 import type { Clock } from '../../core/runtime.ts';
 import type { Visit } from './visit.ts';
 
@@ -17,7 +18,7 @@ export class Ports {
     visit.onFrame(({ kind }) => {
       if (kind === 'moved') this.#movedAt = this.#clock.monotonic();
     });
-    visit.send('order', Buffer.from('ports\0'));
+    visit.send('order', fieldsPayload(['ports']));
   }
 
   /** Milliseconds since bytes moved; undefined where none have. */

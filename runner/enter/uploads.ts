@@ -1,3 +1,4 @@
+import { fieldsPayload, jsonPayload } from '../../core/enter/frames.ts';
 import type { EnterRefusal, Kept, Root } from '../../core/enter/hello.ts';
 import type { Bind } from '../../core/frames/messages.ts';
 import { TurnFailure } from '../../core/result/failure.ts';
@@ -76,7 +77,7 @@ export class Uploads {
     const option = hello.want === 'delete' ? Number(hello.recursive ?? false) : (facts?.mode ?? -1);
     const length = hello.want === 'delete' ? -1 : (hello.length ?? -1);
     const more = [upload, this.#keptOf(place), facts?.modified ?? '', facts?.sha256 ?? ''];
-    visit.send('order', orderOf([hello.want, root, folder, path, option, length, ...more]));
+    visit.send('order', fieldsPayload([hello.want, root, folder, path, option, length, ...more]));
   }
 
   /** Counts the state, where it is written to; returns why there is no room for a file that is so long. */
@@ -105,7 +106,7 @@ export class Uploads {
       refusal = { code: 'Busy', message };
     }
     if (refusal) visit.refuse(refusal);
-    else visit.send('ready', Buffer.from('{}'));
+    else visit.send('ready', jsonPayload({}));
   }
 
   #rename({ hello, gone }: Visit, { root, folder, upload, room }: Place, path: string): EnterRefusal | undefined {
@@ -134,10 +135,6 @@ export class Uploads {
     return root === 'workspace' || (volume !== undefined && isIn(volume)) ? 'Volume' : 'Pod';
   }
 }
-
-/** Fields of an order, each with NUL at its end. */
-export const orderOf = (fields: readonly (string | number)[]): Buffer =>
-  Buffer.from(fields.map((field) => `${field}\0`).join(''));
 
 function failed(error: unknown, what = 'the file'): EnterRefusal {
   const field = 'path';

@@ -5,10 +5,8 @@
 #include <poll.h>
 #include <stdbool.h>
 #include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "frames.h"
@@ -18,12 +16,6 @@ static int64_t heard_at, sent_at;
 /* True where the client sends more than heartbeats: nothing of it is passed over then. */
 static bool receives;
 static void (*clean_up)(void);
-
-static int64_t now_ms(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 void client_watch(int runner) {
   runner_fd = runner;
@@ -77,16 +69,27 @@ static void write_all(const unsigned char *bytes, size_t length) {
 }
 
 static void put(char kind, const void *bytes, size_t length) {
-  const unsigned char header[FRAME_HEADER] = {(unsigned char)kind, (unsigned char)(length >> 24), (unsigned char)(length >> 16), (unsigned char)(length >> 8), (unsigned char)length};
+  unsigned char header[FRAME_HEADER];
+  put_header(header, kind, length);
   write_all(header, sizeof header);
   write_all(bytes, length);
 }
 
-void client_send(char kind, const void *bytes, size_t length) {
-  listen_both(false);
+static void beat_if_due(void) {
   int64_t now = now_ms();
-  if (kind != BEAT && now - sent_at >= BEAT_MS) put(BEAT, NULL, 0);
+  if (now - sent_at < BEAT_MS) return;
   sent_at = now;
+  put(BEAT, NULL, 0);
+}
+
+void client_alive(void) {
+  listen_both(false);
+  beat_if_due();
+}
+
+void client_send(char kind, const void *bytes, size_t length) {
+  client_alive();
+  sent_at = now_ms();
   put(kind, bytes, length);
 }
 
@@ -109,18 +112,6 @@ void client_refuse(const char *code, const char *field, const char *format, ...)
 void client_pass_on(const unsigned char *frame, size_t length) {
   write_all(frame, length);
   leave(0);
-}
-
-static void beat_if_due(void) {
-  int64_t now = now_ms();
-  if (now - sent_at < BEAT_MS) return;
-  sent_at = now;
-  put(BEAT, NULL, 0);
-}
-
-void client_alive(void) {
-  listen_both(false);
-  beat_if_due();
 }
 
 /* Milliseconds until a heartbeat is due, or `until` is there, whichever is first; at least 0. */
@@ -148,7 +139,8 @@ size_t client_receive(unsigned char *frame) {
 
 void runner_tell(char kind, const void *bytes, size_t length) {
   struct text all = {0};
-  const unsigned char header[FRAME_HEADER] = {(unsigned char)kind, (unsigned char)(length >> 24), (unsigned char)(length >> 16), (unsigned char)(length >> 8), (unsigned char)length};
+  unsigned char header[FRAME_HEADER];
+  put_header(header, kind, length);
   text_add(&all, header, sizeof header);
   text_add(&all, bytes, length);
   for (size_t at = 0; at < all.length;) {
@@ -190,7 +182,7 @@ size_t read_frame(int fd, unsigned char *frame, int ms) {
     if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR)) return 0;
     if (count > 0) filled += (size_t)count;
     if (filled == FRAME_HEADER) {
-      size_t length = (size_t)frame[1] << 24 | (size_t)frame[2] << 16 | (size_t)frame[3] << 8 | frame[4];
+      size_t length = number_at(frame + 1);
       if (length > MAX_PAYLOAD) return 0;
       wanted = FRAME_HEADER + length;
     }

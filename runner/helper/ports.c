@@ -7,11 +7,9 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "frames.h"
@@ -53,31 +51,19 @@ static size_t sent;
 static int runner_fd;
 static bool has_moved;
 
-static int64_t now_ms(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
-static uint32_t number_at(const unsigned char *at) { return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3]; }
-
-static void put_number(unsigned char *at, uint32_t number) {
-  for (int i = 0; i < 4; i++) at[i] = (unsigned char)(number >> (24 - 8 * i));
-}
-
 static size_t out_length(void) { return out.length - sent; }
 
 static void say(char kind, uint32_t id, const void *bytes, size_t length) {
-  unsigned char head[FRAME_HEADER + ID] = {(unsigned char)kind};
-  put_number(head + 1, (uint32_t)(ID + length));
+  unsigned char head[FRAME_HEADER + ID];
+  put_header(head, kind, ID + length);
   put_number(head + FRAME_HEADER, id);
   text_add(&out, head, sizeof head);
   text_add(&out, bytes, length);
 }
 
 static void say_plain(char kind, const char *payload) {
-  unsigned char head[FRAME_HEADER] = {(unsigned char)kind};
-  put_number(head + 1, (uint32_t)strlen(payload));
+  unsigned char head[FRAME_HEADER];
+  put_header(head, kind, strlen(payload));
   text_add(&out, head, sizeof head);
   text_say(&out, payload);
 }

@@ -37,7 +37,7 @@ static bool remove_all(int folder, const char *name) {
 
 void delete_entry(struct order *order) {
   struct sending none = {0};
-  struct text json = {0}, more = {0};
+  struct text json = {0};
   const char *name;
   struct stat found;
   int root = open_root(order);
@@ -56,7 +56,5 @@ void delete_entry(struct order *order) {
     client_refuse("NotWritable", "path", "%s/%s is gone from its place, but what is left of it as %s beside it cannot be removed: %s", order->root, order->path, order->upload,
                   strerror(errno));
   sha256_begin(&none.hash);
-  text_format(&more, ",\"kept\":\"%s\"", order->kept);
-  send_end(&none, &more);
-  _exit(0);
+  answer_kept(order, &none);
 }

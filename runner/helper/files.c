@@ -67,16 +67,11 @@ void describe(struct text *out, const char *name, int fd, const struct stat *fou
   text_say(out, "}");
 }
 
-/* Takes the fields of an order apart, the last of which may be missing; returns false where another one is. */
+/* Takes the fields of an order apart. Those after the first six may be missing; returns false where another one is. */
 static bool parse(const char *bytes, size_t length, struct order *order) {
   enum { NEEDED = 6, ALL = 10 };
-  const char *fields[ALL], *at = bytes, *end = bytes + length;
-  for (int i = 0; i < ALL; i++) {
-    const char *nul = at < end ? memchr(at, 0, (size_t)(end - at)) : NULL;
-    if (!nul && i < NEEDED) return false;
-    fields[i] = nul ? at : "";
-    if (nul) at = nul + 1;
-  }
+  const char *fields[ALL];
+  if (split_fields(bytes, length, fields, ALL) < NEEDED) return false;
   *order = (struct order){.operation = fields[0], .root = fields[1], .folder = fields[2], .path = fields[3]};
   order->upload = fields[6];
   order->kept = fields[7];

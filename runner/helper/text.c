@@ -34,6 +34,19 @@ void text_format(struct text *text, const char *format, ...) {
   free(words);
 }
 
+size_t split_fields(const char *bytes, size_t length, const char **fields, size_t most) {
+  const char *at = bytes, *end = bytes + length;
+  size_t found = 0;
+  for (size_t i = 0; i < most; i++) {
+    const char *nul = at < end ? memchr(at, 0, (size_t)(end - at)) : NULL;
+    fields[i] = nul ? at : "";
+    if (!nul) continue;
+    at = nul + 1;
+    found++;
+  }
+  return found;
+}
+
 /* Returns the length of the UTF-8 character at the beginning of the bytes, 0 where there is none (RFC 3629). */
 static size_t character(const unsigned char *at, size_t length) {
   if (at[0] < 0x80) return 1;

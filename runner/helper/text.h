@@ -21,6 +21,9 @@ void text_json(struct text *text, const char *bytes, size_t length);
 /* Adds bytes as base64, without quotes. */
 void text_base64(struct text *text, const char *bytes, size_t length);
 
+/* Finds fields that each end with NUL; those that are missing are "". Returns the number of those that are there, `most` at most. */
+size_t split_fields(const char *bytes, size_t length, const char **fields, size_t most);
+
 /* Reports whether the bytes are UTF-8. */
 bool is_utf8(const char *bytes, size_t length);
 

@@ -31,7 +31,8 @@ static struct upload {
 
 static unsigned char frame[MAX_FRAME];
 
-bool is_plain_path(const char *path) {
+/* Reports whether each name of a path below a root is one: neither empty nor "." nor "..". */
+static bool is_plain_path(const char *path) {
   for (const char *at = path; *at; at += *at == '/') {
     size_t length = strcspn(at, "/");
     if (length == 0 || (length == 1 && at[0] == '.') || (length == 2 && at[0] == '.' && at[1] == '.')) return false;
@@ -197,7 +198,7 @@ static void set_facts(int64_t mode, const char *modified) {
   if (fchmod(upload.fd, mode < 0 ? 0644 : (mode_t)mode & 0777) || fsync(upload.fd)) fail(errno);
 }
 
-__attribute__((noreturn)) static void answer(const struct order *order, struct sending *sent) {
+void answer_kept(const struct order *order, struct sending *sent) {
   struct text more = {0};
   text_format(&more, ",\"kept\":\"%s\"", order->kept);
   send_end(sent, &more);
@@ -242,7 +243,7 @@ void write_file(struct order *order) {
   check_digest(order, sent.hash, order->sha256, strlen(order->sha256));
   set_facts(order->offset, order->modified);
   name_and_place();
-  answer(order, &sent);
+  answer_kept(order, &sent);
 }
 
 /* An entry of a folder, taken apart. */
@@ -252,13 +253,8 @@ struct entry {
 };
 
 static bool parse_entry(unsigned char *bytes, size_t length, struct entry *entry) {
-  const char *fields[5], *at = (char *)bytes, *end = at + length;
-  for (int i = 0; i < 5; i++) {
-    const char *nul = at < end ? memchr(at, 0, (size_t)(end - at)) : NULL;
-    if (!nul) return false;
-    fields[i] = at;
-    at = nul + 1;
-  }
+  const char *fields[5];
+  if (split_fields((const char *)bytes, length, fields, 5) < 5) return false;
   *entry = (struct entry){fields[0], fields[1], fields[3], fields[4], strtoll(fields[2], NULL, 10)};
   return is_plain_path(entry->path);
 }
@@ -346,5 +342,5 @@ void fill_folder(struct order *order) {
     fill_one(order, root, &entry, &sent);
   }
   if (frame[0] != END) client_refuse("Invalid", NULL, "a frame came that is not of a folder");
-  answer(order, &sent);
+  answer_kept(order, &sent);
 }

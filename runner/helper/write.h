@@ -27,7 +27,7 @@ void place(void);
 /* Refuses a path that cannot be written to, by the error of a call. */
 __attribute__((noreturn)) void refuse_write(const struct order *order, const char *path, int error);
 
-/* Reports whether each name of a path below a root is one: neither empty nor "." nor "..". */
-bool is_plain_path(const char *path);
+/* Answers `end` with what becomes of the place, and ends the process. */
+__attribute__((noreturn)) void answer_kept(const struct order *order, struct sending *sent);
 
 #endif

@@ -102,8 +102,6 @@ export const SILENCE_MS = 30_000;
 
 const KINDS = new Map(Object.entries(FRAMES).map(([kind, letter]) => [letter.charCodeAt(0), kind as FrameKind]));
 
-const EMPTY = Buffer.alloc(0);
-
 /** Returns the bytes of a frame. Throws a RangeError where the payload is longer than MAX_PAYLOAD. */
 export function encodeFrame(kind: FrameKind, ...parts: readonly Buffer[]): Buffer {
   const length = parts.reduce((sum, part) => sum + part.length, 0);
@@ -129,27 +127,38 @@ export function fieldsPayload(fields: readonly (string | number)[]): Buffer {
 
 /** Takes the bytes of a stream apart into frames, however they arrive. */
 export class FrameDecoder {
-  #rest: Buffer = EMPTY;
+  /** The frame that is coming: room for its header, then for all of it. */
+  #frame: Buffer = Buffer.allocUnsafe(HEADER);
+  /** Bytes of it that have come. */
+  #filled = 0;
 
   /** Returns the frames that are complete now. Throws an Error at bytes that are no frame; nothing after them is understood. */
   push(chunk: Buffer): EnterFrame[] {
-    let bytes = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
     const frames: EnterFrame[] = [];
-    while (bytes.length >= HEADER) {
-      const kind = KINDS.get(bytes[0] as number);
-      const length = bytes.readUInt32BE(1);
+    for (let at = 0; at < chunk.length; ) {
+      const count = chunk.copy(this.#frame, this.#filled, at);
+      at += count;
+      this.#filled += count;
+      if (this.#filled < this.#frame.length) break;
+      const kind = KINDS.get(this.#frame[0] as number);
+      const length = this.#frame.readUInt32BE(1);
       if (kind === undefined || length > MAX_PAYLOAD) throw new Error('bytes that are no frame of a session');
-      if (bytes.length < HEADER + length) break;
-      frames.push({ kind, payload: bytes.subarray(HEADER, HEADER + length) });
-      bytes = bytes.subarray(HEADER + length);
+      if (this.#filled < HEADER + length) {
+        const header = this.#frame;
+        this.#frame = Buffer.allocUnsafe(HEADER + length);
+        header.copy(this.#frame);
+      } else {
+        frames.push({ kind, payload: this.#frame.subarray(HEADER) });
+        this.#frame = Buffer.allocUnsafe(HEADER);
+        this.#filled = 0;
+      }
     }
-    this.#rest = bytes;
     return frames;
   }
 
   /** True between two frames: a stream that ends elsewhere was cut. */
   get isComplete(): boolean {
-    return this.#rest.length === 0;
+    return this.#filled === 0;
   }
 }
 

@@ -29,9 +29,10 @@ export class Room {
   /** Reports whether there is room for so many more bytes. The largest log that gives up its oldest bytes makes some. */
   has(bytes: number): boolean {
     for (;;) {
-      const users = [...this.#users].sort((a, b) => b.bytes - a.bytes);
-      if (users.reduce((sum, user) => sum + user.bytes, 0) + bytes <= this.#limit) return true;
-      if (!users.some((user) => user.giveUp())) return false;
+      const users = [...this.#users].map((user) => ({ user, bytes: user.bytes }));
+      if (users.reduce((sum, each) => sum + each.bytes, 0) + bytes <= this.#limit) return true;
+      users.sort((a, b) => b.bytes - a.bytes);
+      if (!users.some(({ user }) => user.giveUp())) return false;
     }
   }
 

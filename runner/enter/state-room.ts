@@ -1,14 +1,10 @@
 import { lstatSync } from 'node:fs';
 import { join } from 'node:path';
 import { EMPTY_ARCHIVE } from '../state/archive.ts';
-import { archivedBytes, headerOf } from '../state/header.ts';
+import { archivedBytes, bytesOfFile, headerOf } from '../state/header.ts';
 import { MAX_PLAIN_BYTES } from '../state/limits.ts';
 import { walk } from '../state/walk.ts';
 import { ifThere } from '../system/if-there.ts';
-
-/** Block of an archive, which every entry has for its header and fills its content up to, bytes. */
-const BLOCK_BYTES = 512;
-const inBlocks = (bytes: number) => Math.ceil(bytes / BLOCK_BYTES) * BLOCK_BYTES;
 
 /** How much of what its class allows the state takes, as it was counted once and with what was written since. */
 export class StateRoom {
@@ -40,7 +36,6 @@ export class StateRoom {
 
   #change(path: string, bytes: number): number {
     const there = ifThere(() => lstatSync(join(this.#directory, path)));
-    const old = there?.isFile() ? BLOCK_BYTES + inBlocks(there.size) : 0;
-    return BLOCK_BYTES + inBlocks(bytes) - old;
+    return bytesOfFile(bytes) - (there?.isFile() ? bytesOfFile(there.size) : 0);
   }
 }

@@ -66,9 +66,14 @@ export function headerOf({ name, type, stats, target, same }: Described): EntryH
   };
 }
 
+/** Returns the bytes that a file takes in the archive, if its header needs no records in front of it. `size` is in bytes. */
+export function bytesOfFile(size: number): number {
+  return BLOCK_BYTES + padded(size);
+}
+
 /** Returns the bytes that an entry takes in the archive: its header with the records in front of it, and its content. */
 export function archivedBytes(header: EntryHeader): number {
-  const own = BLOCK_BYTES + padded(header.size);
+  const own = bytesOfFile(header.size);
   if (!header.pax && fits(header)) return own;
   const records = { path: header.name, ...(header.linkname && { linkpath: header.linkname }), ...header.pax };
   let bytes = 0;

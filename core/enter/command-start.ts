@@ -44,23 +44,21 @@ export function startProblem(start: unknown): EnterRefusal | undefined {
   for (const [name, value] of Object.entries({ detach, stdin })) {
     if (value !== undefined && typeof value !== 'boolean') return invalid(`start.${name}`, 'must be true or false');
   }
-  if (
-    tty !== undefined &&
-    !(isObject(tty) && isBetween(tty.rows, 1, MAX_SIZE) && isBetween(tty.columns, 1, MAX_SIZE))
-  ) {
+  return tty === undefined ? undefined : terminalProblem(tty);
+}
+
+function terminalProblem(tty: unknown): EnterRefusal | undefined {
+  if (!isObject(tty) || !isBetween(tty.rows, 1, MAX_SIZE) || !isBetween(tty.columns, 1, MAX_SIZE)) {
     return invalid('start.tty', `must have rows and columns from 1 to ${MAX_SIZE}`);
   }
-  if (
-    tty !== undefined &&
-    (tty as { term?: unknown }).term !== undefined &&
-    !isArgument((tty as { term: unknown }).term)
-  ) {
+  if (tty.term !== undefined && !isArgument(tty.term)) {
     return invalid('start.tty.term', 'must be the name of a terminal');
   }
   return undefined;
 }
 
-function invalid(field: string, problem: string): EnterRefusal {
+/** Returns the refusal of a field of a hello. `problem` goes on after the field's name. */
+export function invalid(field: string, problem: string): EnterRefusal {
   return { code: 'Invalid', message: `${field} ${problem}`, field };
 }
 

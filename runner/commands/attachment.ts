@@ -72,7 +72,7 @@ export class Attachment {
       this.#carryOut(kind, payload);
     } catch (error) {
       if (!(error instanceof RangeError)) throw error;
-      this.#visit.refuse(invalid(kind, 'is too short'));
+      this.#visit.refuse(invalidFrame(kind, 'is too short'));
     }
   }
 
@@ -102,14 +102,16 @@ export class Attachment {
     const isTaken = input.take(position, bytes, (taken) => this.#visit.send('taken', positionBytes(taken)));
     if (!isTaken) this.#visit.refuse(missingInput(this.#command));
     else if (input.waiting > INPUT_WINDOW)
-      this.#visit.refuse(invalid('input', `is ahead of what the command reads by more than ${INPUT_WINDOW} bytes`));
+      this.#visit.refuse(
+        invalidFrame('input', `is ahead of what the command reads by more than ${INPUT_WINDOW} bytes`),
+      );
   }
 }
 
 function missingInput({ input }: Command): EnterRefusal {
-  return invalid('input', `skips bytes; the next one has the position ${input.next}`);
+  return invalidFrame('input', `skips bytes; the next one has the position ${input.next}`);
 }
 
-function invalid(field: string, problem: string): EnterRefusal {
-  return { code: 'Invalid', message: `the frame "${field}" ${problem}`, field };
+function invalidFrame(kind: EnterFrame['kind'], problem: string): EnterRefusal {
+  return { code: 'Invalid', message: `the frame "${kind}" ${problem}`, field: kind };
 }

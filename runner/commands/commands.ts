@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import { idProblem, signalProblem, startProblem } from '../../core/enter/command-start.ts';
+import { idProblem, invalid, signalProblem, startProblem } from '../../core/enter/command-start.ts';
 import { jsonPayload, MAX_PAYLOAD } from '../../core/enter/frames.ts';
 import type { CommandListed, CommandStart, EnterCode, EnterRefusal, Wish } from '../../core/enter/hello.ts';
 import { TurnFailure } from '../../core/result/failure.ts';
@@ -277,10 +277,6 @@ function fromProblem(from: unknown): EnterRefusal | undefined {
   return Number.isSafeInteger(from) && (from as number) >= 0
     ? undefined
     : invalid('from', 'must be a position in bytes');
-}
-
-function invalid(field: string, problem: string): EnterRefusal {
-  return { code: 'Invalid', message: `${field} ${problem}`, field };
 }
 
 function refusal(code: EnterCode, message: string): EnterRefusal {

@@ -80,8 +80,8 @@ const refusal = (code: EnterCode, message: string) => new EnterError({ code, mes
  * with an EnterError (a refusal), a TransportError (the connection failed, and what was wanted may have begun), an ApiError of the API
  * server, or the signal's reason.
  *
- * The iteration ends after a frame `end`, after `exit` once the runner has heard that it came, or with an error: a connection that ends before either was lost. A reader that is
- * slow is waited for: at most some hundred KiB are read ahead.
+ * The iteration ends after a frame `end`, or after `exit` once the runner has heard that it came. A connection that ends before either was
+ * lost, and the iteration ends with an error. A slow reader is waited for: at most some hundred KiB are read ahead.
  */
 export async function enterSession(
   api: Pick<KubeApi, 'exec'>,

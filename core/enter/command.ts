@@ -7,7 +7,7 @@ import { CommandInput } from './command-input.ts';
 import { type EnterFrame, positionAt, positionBytes } from './frames.ts';
 import type { CommandExit, CommandReady, CommandStart, EnterCode, TerminalSize, Wish } from './hello.ts';
 
-/** Time for which a connection that was lost is tried to be had again, milliseconds. */
+/** Time within which a lost connection is opened again, milliseconds. */
 const RECONNECT_MS = 120_000;
 /** Time within which the runner hears that the exit has come; otherwise it keeps the command for a while. */
 const HEARD_MS = 1000;
@@ -64,7 +64,7 @@ export class RemoteCommand {
 
   /**
    * Resolves with the exit. Rejects with an EnterError: `CommandLost` where the command is gone with its pod, a refusal otherwise;
-   * with a TransportError where no connection could be had again; or with the reason of the signal or the watch.
+   * with a TransportError where no connection could be opened again; or with the reason of the signal or the watch.
    */
   async run(): Promise<CommandExit> {
     const { signal, input, watch } = this.#options;

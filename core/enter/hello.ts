@@ -106,7 +106,7 @@ export interface CommandListed {
   tty: boolean;
 }
 
-/** Why a session, a command, a file or a port cannot be had. */
+/** Why nothing can be done with a session, a command, a file or a port. */
 export type EnterCode =
   | 'PodReplaced'
   | 'NotReady'

@@ -100,8 +100,7 @@ interface Way {
 
 /**
  * A connection to a port. Each side ends its own half; destroying it before resets it. After both it closes as soon as the server has all
- * bytes. Who reads slowly holds the server of the port, and a
- * server that reads slowly holds the writer.
+ * bytes. Who reads slowly holds the server of the port, and a server that reads slowly holds the writer.
  */
 export class PortConnection extends Duplex {
   /** Resolves when the server has answered; rejects as the connection fails before. */

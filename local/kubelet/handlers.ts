@@ -114,7 +114,7 @@ export function podHandlers(deps: HandlerDeps): PodHandlers {
   };
 }
 
-/** Refuses a terminal that cannot be had. */
+/** Refuses a terminal that the embedded cluster cannot make. */
 function checkTerminal(kind: 'attach' | 'exec', keeper: string | undefined): void {
   if (kind === 'attach')
     throw badRequest('tty: containers of the embedded cluster have no terminal; leave it out (-t)');

@@ -30,9 +30,8 @@ export interface Entrance {
 }
 
 /**
- * Listens for helpers on the abstract socket of this pod. Only the kubelet starts processes in the container whose parent is in
- * no process of it; a connection of any other is closed at once, so the agent's connections take nobody's place. Resolves when it
- * listens.
+ * Listens for helpers on the abstract socket of this pod. Only what the kubelet starts in the container has a parent outside of it; a
+ * connection of any other process is closed at once, so the agent's connections take nobody's place. Resolves when it listens.
  */
 export function listenForHelpers(entrance: Entrance): Promise<Server> {
   let open = 0;
@@ -92,7 +91,7 @@ function admit(connection: Connection, hello: Hello, doors: Entrance['doors']): 
   }
 }
 
-/** Reports whether the peer's parent is in no process of this PID namespace. */
+/** Reports whether the peer is in this PID namespace and its parent outside of it. */
 function isOfKubelet(socket: Socket, peerPid: Entrance['peerPid']): boolean {
   if (!peerPid) return true;
   const pid = peerPid(descriptorOf(socket));

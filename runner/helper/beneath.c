@@ -130,7 +130,7 @@ int open_beneath(int root, const char *path) {
   struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
   for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
     int fd = (int)syscall(SYS_openat2, root, path, &how, sizeof how);
-    /* A sandbox's filter that does not know the call answers with EPERM, which the walk gives again where it is a right that is missing. */
+    /* A sandbox's filter that does not know the call answers with EPERM. Where a right is missing, the walk fails with EPERM again. */
     if (fd < 0 && (errno == ENOSYS || errno == EPERM)) break;
     if (fd >= 0 || errno != EAGAIN) return fd;
   }

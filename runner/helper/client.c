@@ -13,7 +13,7 @@
 
 static int runner_fd = -1;
 static int64_t heard_at, sent_at;
-/* True where the client sends more than heartbeats: nothing of it is passed over then. */
+/* True where the client sends more than heartbeats: none of its frames is skipped then. */
 static bool receives;
 static void (*clean_up)(void);
 

@@ -20,7 +20,7 @@ void client_send(char kind, const void *bytes, size_t length);
 void client_alive(void);
 
 /*
- * Says that the client sends more than heartbeats: nothing of it is passed over from now on. `clean_up` is called before the process ends by
+ * Notes that the client sends more than heartbeats: none of its frames is skipped from now on. `clean_up` is called before the process ends by
  * a call of this file.
  */
 void client_sends(void (*clean_up)(void));

@@ -11,10 +11,10 @@ import {
   encodeJson,
   FrameDecoder,
   type FrameKind,
-  HEARTBEAT_MS,
   SILENCE_MS,
 } from './frames.ts';
 import { type EnterCode, type EnterRefusal, HELPER_PATH, type Hello, type Wish } from './hello.ts';
+import { Liveness } from './liveness.ts';
 
 /** Bytes of frames that wait for their reader above which nothing more is read, and at most which reading goes on. */
 const HIGH_BYTES = 256 * 1024;
@@ -121,48 +121,48 @@ export async function enterSession(
 class Connection implements FrameStream {
   ready: unknown;
   readonly #session: string;
-  readonly #clock: Clock;
   readonly #signal: AbortSignal;
   readonly #decoder = new FrameDecoder();
   readonly #frames: EnterFrame[] = [];
   #bytes = 0;
   #stream: PodStream | undefined;
-  #isPaused = false;
   /** Set once no more frames come: undefined in it for an orderly end. */
   #over: { error: unknown } | undefined;
   #wake: () => void = () => {};
   #said = '';
   /** True once the reader has the exit: however the connection ends then, nothing is missing. */
   #isExitRead = false;
-  #heardAt: number;
-  #cancelSilence: () => void = () => {};
-  #cancelBeat: () => void = () => {};
+  readonly #liveness: Liveness;
   /** Frames that are being sent, and the end of the last of them. */
   #sending = 0;
   #sent: Promise<void> = Promise.resolve();
 
   constructor(session: string, clock: Clock, signal: AbortSignal) {
     this.#session = session;
-    this.#clock = clock;
     this.#signal = signal;
-    this.#heardAt = clock.monotonic();
+    this.#liveness = new Liveness({
+      clock,
+      beat: () => {
+        if (this.#sending === 0) this.send('beat').catch(() => {});
+      },
+      onSilence: () => {
+        const message = `session ${session}: no sign of life for ${SILENCE_MS / 1000} s`;
+        this.#end({ error: new TransportError(message) });
+      },
+    });
   }
 
   opened(stream: PodStream): void {
     this.#stream = stream;
     stream.closed.then((end) => this.#end({ error: this.#lossOf(end) }));
     if (this.#over) stream.close();
-    else {
-      this.#heardAt = this.#clock.monotonic();
-      this.#armSilence(SILENCE_MS);
-      this.#armBeat();
-    }
+    else this.#liveness.start();
   }
 
   /** Takes bytes of the helper's stdout. */
   take(chunk: Buffer): void {
     if (this.#over) return;
-    this.#heardAt = this.#clock.monotonic();
+    this.#liveness.heard();
     try {
       for (const frame of this.#decoder.push(chunk)) this.#add(frame);
     } catch (error) {
@@ -228,7 +228,7 @@ class Connection implements FrameStream {
       if (frame) {
         this.#isExitRead = frame.kind === 'exit';
         this.#bytes -= frame.payload.length;
-        if (this.#isPaused && this.#bytes <= LOW_BYTES) this.#resume();
+        if (this.#liveness.isPaused && this.#bytes <= LOW_BYTES) this.#resume();
         return { value: frame, done: false };
       }
       if (this.#over) {
@@ -250,16 +250,15 @@ class Connection implements FrameStream {
     this.#frames.push(frame);
     this.#bytes += frame.payload.length;
     if (frame.kind === 'end') this.#end({ error: undefined });
-    else if (this.#bytes > HIGH_BYTES && !this.#isPaused) {
-      this.#isPaused = true;
+    else if (this.#bytes > HIGH_BYTES && !this.#liveness.isPaused) {
+      this.#liveness.pause();
       this.#stream?.pause();
     }
     this.#wake();
   }
 
   #resume(): void {
-    this.#isPaused = false;
-    this.#heardAt = this.#clock.monotonic();
+    this.#liveness.resume();
     this.#stream?.resume();
   }
 
@@ -267,29 +266,9 @@ class Connection implements FrameStream {
   #end(over: { error: unknown }): void {
     if (this.#over) return;
     this.#over = over;
-    this.#cancelSilence();
-    this.#cancelBeat();
+    this.#liveness.stop();
     this.#stream?.close();
     this.#wake();
-  }
-
-  #armSilence(ms: number): void {
-    this.#cancelSilence = this.#clock.setTimer(ms, () => {
-      const silent = this.#clock.monotonic() - this.#heardAt;
-      // Nothing is heard while nothing is read.
-      if (this.#isPaused) return this.#armSilence(SILENCE_MS);
-      if (silent < SILENCE_MS) return this.#armSilence(SILENCE_MS - silent);
-      const message = `session ${this.#session}: no sign of life for ${SILENCE_MS / 1000} s`;
-      this.#end({ error: new TransportError(message) });
-    });
-  }
-
-  #armBeat(): void {
-    this.#cancelBeat = this.#clock.setTimer(HEARTBEAT_MS, () => {
-      // What waits to be sent is a sign of life by itself.
-      if (this.#sending === 0) this.send('beat').catch(() => {});
-      this.#armBeat();
-    });
   }
 
   #lossOf({ by, message, exitCode }: StreamEnd): unknown {

@@ -1,14 +1,7 @@
 import type { Socket } from 'node:net';
-import {
-  type EnterFrame,
-  encodeFrame,
-  encodeJson,
-  FrameDecoder,
-  type FrameKind,
-  HEARTBEAT_MS,
-  SILENCE_MS,
-} from '../../core/enter/frames.ts';
+import { type EnterFrame, encodeFrame, encodeJson, FrameDecoder, type FrameKind } from '../../core/enter/frames.ts';
 import type { EnterRefusal, Hello } from '../../core/enter/hello.ts';
+import { Liveness } from '../../core/enter/liveness.ts';
 import type { Clock } from '../../core/runtime.ts';
 import type { Visit } from './visit.ts';
 
@@ -16,7 +9,6 @@ import type { Visit } from './visit.ts';
 export class Connection implements Visit {
   hello!: Hello;
   readonly #socket: Socket;
-  readonly #clock: Clock;
   readonly #decoder = new FrameDecoder();
   readonly #gone = new AbortController();
   readonly #onFirst: (frame: EnterFrame) => void;
@@ -25,21 +17,24 @@ export class Connection implements Visit {
   #onDrain: () => void = () => {};
   /** Frames that came before anybody asked for them. */
   #early: EnterFrame[] = [];
-  #heardAt: number;
-  #isPaused = false;
-  #cancelBeat: () => void = () => {};
+  readonly #liveness: Liveness;
 
   /** `onFirst` is called with the first frame. */
   constructor(socket: Socket, clock: Clock, onFirst: (frame: EnterFrame) => void) {
     this.#socket = socket;
     this.#onFirst = onFirst;
-    this.#clock = clock;
-    this.#heardAt = clock.monotonic();
+    this.#liveness = new Liveness({
+      clock,
+      beat: () => {
+        if (!socket.writableNeedDrain) this.send('beat');
+      },
+      onSilence: () => socket.destroy(),
+    });
     socket.on('error', () => {});
     socket.on('data', (chunk: Buffer) => this.#take(chunk));
     socket.on('drain', () => this.#onDrain());
     socket.once('close', () => {
-      this.#cancelBeat();
+      this.#liveness.stop();
       this.#gone.abort();
     });
   }
@@ -50,15 +45,7 @@ export class Connection implements Visit {
 
   /** Begins to show that the runner lives, and to end a connection whose client does not. */
   watch(): void {
-    this.#cancelBeat = this.#clock.setTimer(HEARTBEAT_MS, () => {
-      if (!this.#isPaused && this.#clock.monotonic() - this.#heardAt >= SILENCE_MS) {
-        this.#socket.destroy();
-        return;
-      }
-      // What waits to be sent is a sign of life by itself.
-      if (!this.#socket.writableNeedDrain) this.send('beat');
-      this.watch();
-    });
+    this.#liveness.start();
   }
 
   send(kind: FrameKind, ...parts: readonly Buffer[]): boolean {
@@ -77,13 +64,12 @@ export class Connection implements Visit {
   }
 
   pause(): void {
-    this.#isPaused = true;
+    this.#liveness.pause();
     this.#socket.pause();
   }
 
   resume(): void {
-    this.#isPaused = false;
-    this.#heardAt = this.#clock.monotonic();
+    this.#liveness.resume();
     this.#socket.resume();
   }
 
@@ -93,7 +79,7 @@ export class Connection implements Visit {
   }
 
   close(): void {
-    this.#cancelBeat();
+    this.#liveness.stop();
     // Nobody takes what comes now.
     this.#onFrame ??= () => {};
     if (this.#socket.writable) this.#socket.end();
@@ -104,7 +90,7 @@ export class Connection implements Visit {
   }
 
   #take(chunk: Buffer): void {
-    this.#heardAt = this.#clock.monotonic();
+    this.#liveness.heard();
     try {
       for (const frame of this.#decoder.push(chunk)) {
         if (!this.#hasFirst) {

@@ -1,4 +1,4 @@
-import { aborted } from '../../core/abort.ts';
+import { unlessAborted } from '../../core/abort.ts';
 import { signalProblem } from '../../core/enter/command-start.ts';
 import { type EnterFrame, INPUT_WINDOW, jsonPayload, positionAt, positionBytes } from '../../core/enter/frames.ts';
 import type { CommandReady, EnterRefusal } from '../../core/enter/hello.ts';
@@ -39,7 +39,6 @@ export class Attachment {
     const { log, id, started, input } = this.#command;
     const ready: CommandReady = { id, started, first: log.first, next: log.next, input: input.next };
     this.#visit.send('ready', jsonPayload(ready));
-    const gone = aborted(this.#visit.gone);
     let at = this.#options.from;
     while (!this.#visit.gone.aborted) {
       const { changed } = this.#command;
@@ -58,13 +57,18 @@ export class Attachment {
         this.#visit.send('exit', jsonPayload(this.#command.exit));
         return;
       }
-      await Promise.race([changed, gone]);
+      await this.#unlessGone(changed);
     }
   }
 
   async #send(kind: 'output' | 'lost', ...parts: Buffer[]): Promise<void> {
     this.#drained = Promise.withResolvers();
-    if (!this.#visit.send(kind, ...parts)) await Promise.race([this.#drained.promise, aborted(this.#visit.gone)]);
+    if (!this.#visit.send(kind, ...parts)) await this.#unlessGone(this.#drained.promise);
+  }
+
+  /** Waits for what never rejects, or until the client has gone; leaves nothing behind, as there are many waits. */
+  async #unlessGone(wait: Promise<void>): Promise<void> {
+    await unlessAborted(wait, this.#visit.gone).catch(() => {});
   }
 
   #take({ kind, payload }: EnterFrame): void {

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { getEventListeners } from 'node:events';
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -113,6 +114,22 @@ class Bench implements AsyncDisposable {
     }
   }
 }
+
+test('a client that reads slowly costs the same however much output it waits for', skipIf(noKeeper), async () => {
+  await using bench = new Bench();
+  let most = 0;
+  const script = 'head -c 1000000 /dev/zero';
+  const visit = bench.visit({ want: 'command', id: 'slow', start: { command: ['sh', '-c', script] } }, (slow) => {
+    slow.isFull = true;
+    slow.onSent = ({ kind }) => {
+      if (kind === 'output') setImmediate(() => slow.drain());
+      most = Math.max(most, getEventListeners(slow.gone, 'abort').length);
+    };
+  });
+  await visit.exit();
+  assert.equal(visit.output().length, 1_000_000);
+  assert.ok(most <= 3, `${most} listeners`);
+});
 
 test('a command gives both of its streams apart and its exit code after the last byte', skipIf(noKeeper), async () => {
   await using bench = new Bench();

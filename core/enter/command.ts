@@ -1,7 +1,7 @@
 import { onAbort, unlessAborted } from '../abort.ts';
 import { TransportError } from '../kube/errors.ts';
 import { held, mayPass, retryWaitMs } from '../kube/retry.ts';
-import type { Clock, Random } from '../runtime.ts';
+import { type Clock, delay, pause, type Random } from '../runtime.ts';
 import { EnterError, type FrameStream } from './client.ts';
 import { CommandInput } from './command-input.ts';
 import { type EnterFrame, positionAt, positionBytes } from './frames.ts';
@@ -112,7 +112,7 @@ export class RemoteCommand {
         if (error instanceof TransportError && error.sent) this.#mayHaveBegun = true;
         const waitMs = retryWaitMs(error, failures, random);
         failures += 1;
-        await held(unlessAborted(new Promise<void>((resolve) => void clock.setTimer(waitMs, resolve)), signal));
+        await held(delay(clock, waitMs, signal));
       }
     }
   }
@@ -162,13 +162,10 @@ export class RemoteCommand {
 
   /** Says that the exit has come, and waits a moment until the runner has heard it and ends the connection. */
   async #sayKnown(stream: FrameStream, frames: AsyncIterator<EnterFrame>): Promise<void> {
-    let cancel = () => {};
-    const late = new Promise<void>((resolve) => {
-      cancel = this.#options.clock.setTimer(HEARD_MS, resolve);
-    });
+    const over = new AbortController();
     const heard = stream.send('exit').then(() => frames.next());
-    await Promise.race([heard, late]).catch(() => {});
-    cancel();
+    await Promise.race([heard, pause(this.#options.clock, HEARD_MS, over.signal)]).catch(() => {});
+    over.abort();
   }
 
   async #take(stream: FrameStream, { kind, payload }: EnterFrame): Promise<void> {

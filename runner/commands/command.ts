@@ -1,5 +1,5 @@
 import type { CommandExit, CommandStart, TerminalSize } from '../../core/enter/hello.ts';
-import type { Clock } from '../../core/runtime.ts';
+import { type Clock, pause } from '../../core/runtime.ts';
 import { stopFamily } from '../drivers/session-processes.ts';
 import type { Contained } from '../process/contained.ts';
 import { TimeLimit } from '../turn/time-limit.ts';
@@ -176,19 +176,9 @@ export class Command {
 
   /** Waits for the processes that outlive the command. Time during which their output waits for a reader does not count. */
   async #linger(): Promise<void> {
-    let isOver = false;
-    const gone = this.#family.gone.then(() => {
-      isOver = true;
-    });
-    while (!isOver) {
-      let cancel = () => {};
-      const timer = new Promise<void>((resolve) => {
-        cancel = this.#clock.setTimer(LINGER_MS, resolve);
-      });
-      await Promise.race([gone, timer]);
-      cancel();
-      if (this.#waits === 0) return;
-    }
+    const gone = new AbortController();
+    void this.#family.gone.then(() => gone.abort());
+    while (await pause(this.#clock, LINGER_MS, gone.signal)) if (this.#waits === 0) return;
   }
 
   /** Drops the output that nobody will read, so that its processes wait for nobody. */

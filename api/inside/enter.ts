@@ -50,6 +50,28 @@ export async function enter(
   }
 }
 
+/** Yields the content of a connection and counts it; ends the connection and its trace with it. */
+export async function* traced(
+  content: AsyncIterable<Buffer>,
+  frames: FrameStream,
+  trace: Trace,
+): AsyncGenerator<Buffer> {
+  let outcome: unknown = new Error('the client has gone');
+  try {
+    for await (const piece of content) {
+      trace.add(piece.length);
+      yield piece;
+    }
+    outcome = undefined;
+  } catch (error) {
+    outcome = error;
+    throw error;
+  } finally {
+    frames.close();
+    trace.end(outcome);
+  }
+}
+
 /** The cluster refuses the API's own account where the installation does not let it in. */
 function notAllowed(error: unknown): never {
   if (error instanceof ApiError && error.code === 403) {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { FrameStream } from '../../core/enter/client.ts';
 import type { FileEnd } from '../../core/enter/hello.ts';
 import { TransportError } from '../../core/kube/errors.ts';
-import type { Trace } from './enter.ts';
+import { type Trace, traced } from './enter.ts';
 
 /** Content that comes over a connection, and its end once all has come. */
 export class Download {
@@ -17,18 +17,8 @@ export class Download {
   }
 
   /** Yields the bytes. Fails where they are not those that were sent. */
-  async *bytes(): AsyncGenerator<Buffer> {
-    let outcome: unknown = new Error('the client has gone');
-    try {
-      yield* this.#checked();
-      outcome = undefined;
-    } catch (error) {
-      outcome = error;
-      throw error;
-    } finally {
-      this.#frames.close();
-      this.#trace.end(outcome);
-    }
+  bytes(): AsyncGenerator<Buffer> {
+    return traced(this.#checked(), this.#frames, this.#trace);
   }
 
   async *#checked(): AsyncGenerator<Buffer> {
@@ -39,7 +29,6 @@ export class Download {
       if (kind !== 'data') continue;
       hash.update(payload);
       bytes += payload.length;
-      this.#trace.add(payload.length);
       yield payload;
     }
     if (this.end?.bytes !== bytes || this.end.sha256 !== hash.digest('hex')) {

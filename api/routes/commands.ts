@@ -6,7 +6,7 @@ import type { CommandListed, CommandReady, CommandStart } from '../../core/enter
 import { parseDuration } from '../../core/resources/duration.ts';
 import type { StoredSession } from '../../core/resources/kinds.ts';
 import { collect, giveInput, outputFrom, TEXT_BYTES } from '../inside/commands.ts';
-import { enter, type SessionCall } from '../inside/enter.ts';
+import { enter, type SessionCall, traced } from '../inside/enter.ts';
 import { Download } from '../inside/files.ts';
 import {
   command,
@@ -144,9 +144,7 @@ export const commandRoutes: Route[] = [
       const options = { stream, follow: follow !== 'false', isFrom: query.from !== undefined };
       return {
         status: 200,
-        content: traced(from >= next && !options.follow ? none() : outputFrom(frames, options), trace, () =>
-          frames.close(),
-        ),
+        content: traced(from >= next && !options.follow ? none() : outputFrom(frames, options), frames, trace),
         headers: {
           'content-type': stream ? 'application/octet-stream' : 'application/vnd.berth.output',
           'berth-output-next': String(next),
@@ -287,25 +285,3 @@ async function listed(call: SessionCall, services: Services): Promise<CommandLis
 }
 
 async function* none(): AsyncGenerator<Buffer> {}
-
-/** Yields the content, counts it and ends its trace and its connection. */
-async function* traced(
-  content: AsyncIterable<Buffer>,
-  trace: { add: (bytes: number) => void; end: (error?: unknown) => void },
-  close: () => void,
-): AsyncGenerator<Buffer> {
-  let outcome: unknown = new Error('the client has gone');
-  try {
-    for await (const piece of content) {
-      trace.add(piece.length);
-      yield piece;
-    }
-    outcome = undefined;
-  } catch (error) {
-    outcome = error;
-    throw error;
-  } finally {
-    close();
-    trace.end(outcome);
-  }
-}

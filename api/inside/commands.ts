@@ -70,22 +70,22 @@ export async function collect(
 }
 
 /**
- * Yields the output from `from` on: the bytes of one stream, or frames of both with what was lost and the exit. Ends where
- * the output ends now unless `follow`. Fails where output of the one stream was lost on the way: nobody takes what is left
- * for the whole.
+ * Yields the output of a command whose connection begins at `from`: the bytes of one stream, or frames of both with what was
+ * lost and the exit. Ends where the output ends now unless `follow`. Fails where output of the one stream was lost that the
+ * client has asked for or has begun to get: nobody takes what is left for the whole.
  */
 export async function* outputFrom(
   frames: FrameStream,
-  { stream, follow, isFrom }: { stream: 'stdout' | 'stderr' | undefined; follow: boolean; isFrom: boolean },
+  { stream, follow, from }: { stream: 'stdout' | 'stderr' | undefined; follow: boolean; from: number | undefined },
 ): AsyncGenerator<Buffer> {
   const { next } = frames.ready as CommandReady;
   let at = 0;
-  if (!follow && next === 0) return;
+  if (!follow && (from ?? 0) >= next) return;
   for await (const { kind, payload } of frames) {
     if (kind === 'lost') {
-      const [from, to] = [positionAt(payload), positionAt(payload, 8)];
-      if (stream && (at > 0 || isFrom)) {
-        const text = `Output from position ${from} to ${to} is kept no more; go on with from=${to}.`;
+      const [first, to] = [positionAt(payload), positionAt(payload, 8)];
+      if (stream && (at > 0 || from !== undefined)) {
+        const text = `Output from position ${first} to ${to} is kept no more; go on with from=${to}.`;
         throw new Problem('OutputLost', text);
       }
       at = to;

@@ -138,13 +138,13 @@ export const commandRoutes: Route[] = [
     holds,
     async handle(call, services) {
       const { params, query } = call;
-      const { stream, from = 0, follow } = query;
-      const { frames, trace } = await enter(call as SessionCall, services, { want: 'command', id: params.id, from });
+      const { stream, from } = query;
+      const wish = { want: 'command' as const, id: params.id, from: from ?? 0 };
+      const { frames, trace } = await enter(call as SessionCall, services, wish);
       const { next } = frames.ready as CommandReady;
-      const options = { stream, follow: follow !== 'false', isFrom: query.from !== undefined };
       return {
         status: 200,
-        content: traced(from >= next && !options.follow ? none() : outputFrom(frames, options), frames, trace),
+        content: traced(outputFrom(frames, { stream, from, follow: query.follow !== 'false' }), frames, trace),
         headers: {
           'content-type': stream ? 'application/octet-stream' : 'application/vnd.berth.output',
           'berth-output-next': String(next),
@@ -283,5 +283,3 @@ async function listed(call: SessionCall, services: Services): Promise<CommandLis
   for await (const piece of new Download(frames, trace).bytes()) rows.push(piece);
   return JSON.parse(Buffer.concat(rows).toString('utf8')) as CommandListed[];
 }
-
-async function* none(): AsyncGenerator<Buffer> {}

@@ -50,6 +50,18 @@ export async function enter(
   }
 }
 
+/** Does what a connection is for; the trace ends with it, as it does. */
+export async function tracing<R>(trace: Trace, use: () => Promise<R>): Promise<R> {
+  try {
+    const result = await use();
+    trace.end();
+    return result;
+  } catch (error) {
+    trace.end(error);
+    throw error;
+  }
+}
+
 /** Yields the content of a connection and counts it; ends the connection and its trace with it. */
 export async function* traced(
   content: AsyncIterable<Buffer>,

@@ -6,7 +6,7 @@ import type { CommandListed, CommandReady, CommandStart } from '../../core/enter
 import { parseDuration } from '../../core/resources/duration.ts';
 import type { StoredSession } from '../../core/resources/kinds.ts';
 import { collect, giveInput, outputFrom, TEXT_BYTES } from '../inside/commands.ts';
-import { enter, type SessionCall, traced } from '../inside/enter.ts';
+import { enter, type SessionCall, traced, tracing } from '../inside/enter.ts';
 import { Download } from '../inside/files.ts';
 import {
   command,
@@ -75,20 +75,20 @@ export const commandRoutes: Route[] = [
           `The command with this Idempotency-Key was in another pod of session "${name}".`,
         );
       };
-      const { frames, trace } = await enter(call as SessionCall, services, wish, { check });
+      const { frames, trace } = await enter(call, services, wish, { check });
       const { started } = frames.ready as CommandReady;
-      const ms = query.wait === undefined ? undefined : parseDuration(query.wait);
-      if (ms === undefined) frames.close();
-      try {
-        const { bytes = 0, ...output } =
-          ms === undefined ? {} : await collect(frames, { clock: services.clock, ms, signal });
-        trace.add(bytes);
+      const begun = { id, started };
+      if (query.wait === undefined) {
+        frames.close();
         trace.end();
-        return { status: 201, body: { id, started, ...output } };
-      } catch (error) {
-        trace.end(error);
-        throw error;
+        return { status: 201, body: begun };
       }
+      const ms = parseDuration(query.wait);
+      return tracing(trace, async () => {
+        const { bytes, ...output } = await collect(frames, { clock: services.clock, ms, signal });
+        trace.add(bytes);
+        return { status: 201, body: { ...begun, ...output } };
+      });
     },
   }),
   route({
@@ -102,7 +102,7 @@ export const commandRoutes: Route[] = [
     query: sessionUidQuery,
     responses: { 200: { description: 'The commands.', schema: commandList } },
     holds,
-    handle: async (call, services) => ({ status: 200, body: { items: await listed(call as SessionCall, services) } }),
+    handle: async (call, services) => ({ status: 200, body: { items: await listed(call, services) } }),
   }),
   route({
     method: 'GET',
@@ -115,7 +115,7 @@ export const commandRoutes: Route[] = [
     responses: { 200: { description: 'The command.', schema: commandListed } },
     holds,
     async handle(call, services) {
-      const found = (await listed(call as SessionCall, services)).find(({ id }) => id === call.params.id);
+      const found = (await listed(call, services)).find(({ id }) => id === call.params.id);
       if (found) return { status: 200, body: found };
       throw new Problem('CommandNotFound', `The session's pod has no command ${call.params.id}.`);
     },
@@ -140,7 +140,7 @@ export const commandRoutes: Route[] = [
       const { params, query } = call;
       const { stream, from } = query;
       const wish = { want: 'command' as const, id: params.id, from: from ?? 0 };
-      const { frames, trace } = await enter(call as SessionCall, services, wish);
+      const { frames, trace } = await enter(call, services, wish);
       const { next } = frames.ready as CommandReady;
       return {
         status: 200,
@@ -172,20 +172,16 @@ export const commandRoutes: Route[] = [
       const { params, query, bytes } = call;
       const { id } = params;
       // A reader from the beginning would be sent all that the command has printed.
-      const first = await enter(call as SessionCall, services, { want: 'command', id });
+      const first = await enter(call, services, { want: 'command', id });
       first.frames.close();
       const { next } = first.frames.ready as CommandReady;
       const wish = { want: 'command' as const, id, from: next, input: true };
-      const { frames, trace } = await enter(call as SessionCall, services, wish);
-      try {
+      const { frames, trace } = await enter(call, services, wish);
+      return tracing(trace, async () => {
         const { taken, sent } = await giveInput(frames, bytes, { at: query.at, end: query.end !== 'false' });
         trace.add(sent);
-        trace.end();
         return { status: 200, body: { taken } };
-      } catch (error) {
-        trace.end(error);
-        throw error;
-      }
+      });
     },
   }),
   route({
@@ -204,7 +200,7 @@ export const commandRoutes: Route[] = [
       const { signal, graceSeconds } = body;
       const wish = { want: 'signal' as const, id: params.id, signal };
       const grace = graceSeconds === undefined ? {} : { graceMs: Math.round(graceSeconds * 1000) };
-      const { frames, trace } = await enter(call as SessionCall, services, { ...wish, ...grace });
+      const { frames, trace } = await enter(call, services, { ...wish, ...grace });
       frames.close();
       trace.end();
       return { status: 204 };
@@ -230,7 +226,7 @@ export const commandRoutes: Route[] = [
       const { params, query } = call;
       const { from = 0 } = query;
       const wish = { want: 'command' as const, id: params.id, from, input: query.input !== 'false' };
-      const { frames, trace } = await enter(call as SessionCall, services, wish);
+      const { frames, trace } = await enter(call, services, wish);
       return {
         status: 101,
         async serve(socket) {

@@ -4,7 +4,7 @@ import * as z from 'zod';
 import type { OpenSession } from '../../core/enter/files.ts';
 import { type FileEnd, WRITABLE_ROOTS } from '../../core/enter/hello.ts';
 import { deleteFile, uploadFile } from '../../core/enter/uploads.ts';
-import { enter, type SessionCall, type Trace } from '../inside/enter.ts';
+import { enter, type SessionCall, type Trace, tracing } from '../inside/enter.ts';
 import { sessionUidQuery } from '../openapi/schemas.ts';
 import { Problem } from '../problems/problems.ts';
 import { type Answer, type Route, route, type Services } from '../route.ts';
@@ -57,7 +57,7 @@ export const fileWriteRoutes: Route[] = [
     responses: { 200: { description: 'The file has its name.', schema: written } },
     async handle(call, services) {
       const { query, headers } = call;
-      const { namespace, session, root, path } = call.params;
+      const { root, path } = call.params;
       if (headers['content-range'] !== undefined) {
         throw new Problem('InvalidParameter', 'Content-Range: a file is written as a whole; send all of it.', {
           fields: [{ field: 'Content-Range', message: 'a file is written as a whole' }],
@@ -70,8 +70,7 @@ export const fileWriteRoutes: Route[] = [
         ...(sha256 !== undefined && { sha256 }),
         ...(query.mode !== undefined && { mode: Number.parseInt(query.mode, 8) }),
       };
-      const about = { ...call, params: { namespace, session } } as SessionCall;
-      return inside(about, services, (open, trace) =>
+      return inside(call, services, (open, trace) =>
         uploadFile(open, { root, path, ...facts }, counted(call.bytes, trace)),
       );
     },
@@ -93,9 +92,8 @@ export const fileWriteRoutes: Route[] = [
     }),
     responses: { 204: { description: 'It is gone.' } },
     async handle(call, services) {
-      const { namespace, session, root, path } = call.params;
-      const about = { ...call, params: { namespace, session } } as SessionCall;
-      await inside(about, services, (open) => deleteFile(open, { root, path, recursive: call.query.recursive }));
+      const { root, path } = call.params;
+      await inside(call, services, (open) => deleteFile(open, { root, path, recursive: call.query.recursive }));
       return { status: 204 };
     },
   }),
@@ -115,14 +113,8 @@ async function inside(
     trace = entered.trace;
     return entered.frames;
   };
-  try {
-    const { bytes, sha256, kept } = await use(open, counts);
-    counts.end();
-    return { status: 200, body: { bytes, sha256, kept } };
-  } catch (error) {
-    counts.end(error);
-    throw error;
-  }
+  const { bytes, sha256, kept } = await tracing(counts, () => use(open, counts));
+  return { status: 200, body: { bytes, sha256, kept } };
 }
 
 async function* counted(content: AsyncIterable<Buffer>, trace: Trace): AsyncGenerator<Buffer> {

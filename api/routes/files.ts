@@ -2,7 +2,7 @@ import * as z from 'zod';
 import { contentTypeOf } from '../../core/artifacts/content-type.ts';
 import { ROOTS } from '../../core/enter/hello.ts';
 import { encoded } from '../answers/file-answer.ts';
-import { enter, type SessionCall } from '../inside/enter.ts';
+import { enter } from '../inside/enter.ts';
 import { Download } from '../inside/files.ts';
 import { sessionParams, sessionUidQuery } from '../openapi/schemas.ts';
 import { Problem } from '../problems/problems.ts';
@@ -94,7 +94,7 @@ export const fileRoutes: Route[] = [
 
 async function stat(call: Call<FileCall['params'], { uid?: string | undefined }>, services: Services): Promise<Answer> {
   const { root, path = '' } = call.params;
-  const { frames, trace } = await enter(call as SessionCall, services, { want: 'stat', root, path });
+  const { frames, trace } = await enter(call, services, { want: 'stat', root, path });
   frames.close();
   trace.end();
   const entry = fileEntry.parse(frames.ready);
@@ -115,7 +115,7 @@ async function get(call: FileCall, services: Services): Promise<Answer> {
 async function read(call: FileCall, services: Services): Promise<Answer> {
   const { root, path = '' } = call.params;
   const range = rangeOf(call.headers.range);
-  const { frames, trace } = await enter(call as SessionCall, services, { want: 'read', root, path, ...range });
+  const { frames, trace } = await enter(call, services, { want: 'read', root, path, ...range });
   const entry = fileEntry.parse(frames.ready);
   const { offset = 0 } = range ?? {};
   if (range && offset >= entry.bytes) {
@@ -147,7 +147,7 @@ async function read(call: FileCall, services: Services): Promise<Answer> {
 
 async function archive(call: FileCall, services: Services): Promise<Answer> {
   const { root, path = '' } = call.params;
-  const { frames, trace } = await enter(call as SessionCall, services, { want: 'archive', root, path });
+  const { frames, trace } = await enter(call, services, { want: 'archive', root, path });
   const entry = fileEntry.parse(frames.ready);
   const download = new Download(frames, trace);
   return {
@@ -164,7 +164,7 @@ async function archive(call: FileCall, services: Services): Promise<Answer> {
 
 async function list(call: FileCall, services: Services): Promise<Answer> {
   const { root, path = '' } = call.params;
-  const { frames, trace } = await enter(call as SessionCall, services, { want: 'list', root, path });
+  const { frames, trace } = await enter(call, services, { want: 'list', root, path });
   return {
     status: 200,
     content: asItems(new Download(frames, trace).bytes()),

@@ -2,10 +2,9 @@ import assert from 'node:assert/strict';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { WebSocket } from 'ws';
 import { encodeFrame, encodeJson, FrameDecoder, positionBytes } from '../../../core/enter/frames.ts';
-import type { Logger } from '../../../core/runtime.ts';
 import { eventually } from '../../support/eventually.ts';
 import { pythonAgent } from '../../support/installation.ts';
-import { ApiCluster, EVERYTHING, type Rule } from './support.ts';
+import { ApiCluster, EVERYTHING, KeptLog, type Rule } from './support.ts';
 
 const COMMANDS = '/v1/namespaces/default/sessions/notes/commands';
 const EXEC: Rule[] = [{ verbs: ['get', 'create'], resources: ['sessions/exec'] }];
@@ -13,12 +12,9 @@ const EXEC: Rule[] = [{ verbs: ['get', 'create'], resources: ['sessions/exec'] }
 describe('commands of a session over HTTP', () => {
   let api: ApiCluster;
   let token: string;
-  const lines: { message: string; facts: Record<string, unknown> }[] = [];
-  const note = (facts: object, message: string) =>
-    void lines.push({ message, facts: facts as Record<string, unknown> });
-  const log: Logger = { debug: note, info: note, warn: note, error: note, child: () => log };
+  const log = new KeptLog();
   beforeAll(async () => {
-    api = await ApiCluster.start({}, undefined, log);
+    api = await ApiCluster.start({}, undefined, log.logger);
     api.cluster.startController();
     ({ token } = await api.user(EXEC));
     await api.cluster.create('notes', { agent: pythonAgent("answer('done')") });
@@ -182,11 +178,11 @@ describe('commands of a session over HTTP', () => {
   });
 
   test('leave a line with caller, session, id and outcome, and without words, variables or output', async () => {
-    lines.length = 0;
+    log.clear();
     const { body } = await sh('echo $HIDDEN-word', { env: { HIDDEN: 'secret' } });
     assert.equal(body.stdout.text, 'secret-word\n');
-    const [line] = lines.filter(({ message }) => message === 'session entered');
-    const { user, requestId, ...facts } = line?.facts ?? {};
+    const [line = {}] = log.entered();
+    const { user, requestId, ...facts } = line;
     assert.deepEqual(facts, {
       namespace: 'default',
       session: 'notes',
@@ -195,6 +191,6 @@ describe('commands of a session over HTTP', () => {
       outcome: 'Done',
       bytes: 12,
     });
-    assert.doesNotMatch(JSON.stringify(lines), /secret|HIDDEN|word|echo/);
+    assert.doesNotMatch(JSON.stringify(log.lines), /secret|HIDDEN|word|echo/);
   });
 });

@@ -5,9 +5,8 @@ import { request } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Logger } from '../../../core/runtime.ts';
 import { pythonAgent } from '../../support/installation.ts';
-import { ApiCluster, type Rule } from './support.ts';
+import { ApiCluster, KeptLog, type Rule } from './support.ts';
 
 const FILES = '/v1/namespaces/default/sessions/notes/files';
 const WRITE: Rule[] = [{ verbs: ['update', 'delete'], resources: ['sessions/files'] }];
@@ -16,13 +15,7 @@ const sha256 = (bytes: Buffer | string) => createHash('sha256').update(bytes).di
 describe('files into a session over HTTP', () => {
   let api: ApiCluster;
   let token: string;
-  const lines: { message: string; facts: Record<string, unknown> }[] = [];
-  const log: Logger = Object.fromEntries(
-    ['debug', 'info', 'warn', 'error'].map((level) => [
-      level,
-      (facts: Record<string, unknown>, message: string) => lines.push({ message, facts }),
-    ]),
-  ) as unknown as Logger;
+  const log = new KeptLog();
   const work = mkdtempSync(join(tmpdir(), 'berth-file-writes-'));
   const there = (...names: string[]) => join(work, ...names);
   const put = (path: string, body: Buffer, headers: Record<string, string> = {}) =>
@@ -34,7 +27,7 @@ describe('files into a session over HTTP', () => {
   };
 
   beforeAll(async () => {
-    api = await ApiCluster.start({}, undefined, log);
+    api = await ApiCluster.start({}, undefined, log.logger);
     api.cluster.startController();
     ({ token } = await api.user(WRITE));
     const agent = { ...pythonAgent(`answer(request['input'])`), workingDir: work };
@@ -87,12 +80,11 @@ describe('files into a session over HTTP', () => {
     const client = request({ port, method: 'PUT', path: `${FILES}/work/cut/file`, headers });
     client.on('error', () => {});
     client.write(Buffer.alloc(500_000));
-    lines.length = 0;
-    const entered = () => lines.filter(({ message }) => message === 'session entered');
+    log.clear();
     await new Promise((resolve) => client.once('socket', (socket) => socket.once('drain', resolve)));
     client.destroy();
-    await expect.poll(() => entered().length, { timeout: 20_000 }).toBe(1);
-    assert.notEqual(entered()[0]?.facts.outcome, 'Done');
+    await expect.poll(() => log.entered().length, { timeout: 20_000 }).toBe(1);
+    assert.notEqual(log.entered()[0]?.outcome, 'Done');
     await expect.poll(() => readdirSync(work)).toEqual(before);
   });
 
@@ -119,10 +111,10 @@ describe('files into a session over HTTP', () => {
   });
 
   test('leaves a line with caller, session, bytes and outcome, and without path or content', async () => {
-    lines.length = 0;
+    log.clear();
     await put('work/named', Buffer.from('content'));
-    const [line] = lines.filter(({ message }) => message === 'session entered').map(({ facts }) => facts);
-    const { user, requestId, ...facts } = line ?? {};
+    const [line = {}] = log.entered();
+    const { user, requestId, ...facts } = line;
     assert.deepEqual(facts, {
       namespace: 'default',
       session: 'notes',
@@ -131,6 +123,6 @@ describe('files into a session over HTTP', () => {
       outcome: 'Done',
       bytes: 7,
     });
-    assert.doesNotMatch(JSON.stringify(lines), /named|content/);
+    assert.doesNotMatch(JSON.stringify(log.lines), /named|content/);
   });
 });

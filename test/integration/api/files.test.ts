@@ -2,9 +2,8 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { get } from 'node:http';
 import { afterAll, beforeAll, describe, test } from 'vitest';
-import type { Logger } from '../../../core/runtime.ts';
 import { pythonAgent } from '../../support/installation.ts';
-import { ApiCluster, EVERYTHING, type Rule } from './support.ts';
+import { ApiCluster, EVERYTHING, KeptLog, type Rule } from './support.ts';
 
 const FILES = '/v1/namespaces/default/sessions/notes/files';
 const READ: Rule[] = [{ verbs: ['get'], resources: ['sessions/files'] }];
@@ -23,13 +22,10 @@ answer('written')
 describe('files of a session over HTTP', () => {
   let api: ApiCluster;
   let token: string;
-  const lines: { message: string; facts: Record<string, unknown> }[] = [];
-  const note = (facts: object, message: string) =>
-    void lines.push({ message, facts: facts as Record<string, unknown> });
-  const log: Logger = { debug: note, info: note, warn: note, error: note, child: () => log };
+  const log = new KeptLog();
   const large = randomBytes(3 * MiB);
   beforeAll(async () => {
-    api = await ApiCluster.start({}, undefined, log);
+    api = await ApiCluster.start({}, undefined, log.logger);
     api.cluster.startController();
     ({ token } = await api.user(READ));
     await api.cluster.create('notes', { agent });
@@ -123,10 +119,10 @@ describe('files of a session over HTTP', () => {
   });
 
   test('leave a line with caller, session and outcome, and without path or content', async () => {
-    lines.length = 0;
+    log.clear();
     const answer = await api.call('GET', `${FILES}/work/a.txt`, { token });
     await api.call('GET', `${FILES}/work/missing`, { token });
-    const entered = lines.filter(({ message }) => message === 'session entered').map(({ facts }) => facts);
+    const entered = log.entered();
     assert.deepEqual(
       entered.map(({ user, requestId, ...facts }) => facts),
       [
@@ -136,7 +132,7 @@ describe('files of a session over HTTP', () => {
     );
     assert.equal(entered[0]?.requestId, answer.headers.get('x-request-id'));
     assert.match(String(entered[0]?.user), /^system:serviceaccount:default:user-/);
-    assert.doesNotMatch(JSON.stringify(lines), /a\.txt|hello/);
+    assert.doesNotMatch(JSON.stringify(log.lines), /a\.txt|hello/);
   });
 
   test('of a large size come as they are', async () => {

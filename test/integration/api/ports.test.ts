@@ -5,12 +5,11 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import { buffer, text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { WebSocket } from 'ws';
-import type { Logger } from '../../../core/runtime.ts';
 import { eventually } from '../../support/eventually.ts';
 import { noHelper } from '../../support/helper-run.ts';
 import { pythonAgent } from '../../support/installation.ts';
 import { skipIf } from '../../support/requires.ts';
-import { ApiCluster, EVERYTHING, type Rule } from './support.ts';
+import { ApiCluster, EVERYTHING, KeptLog, type Rule } from './support.ts';
 
 const SESSION = '/v1/namespaces/default/sessions/notes';
 const CONNECT: Rule[] = [{ verbs: ['create'], resources: ['sessions/ports'] }];
@@ -21,13 +20,9 @@ describe('ports of a session over HTTP', skipIf(noHelper), () => {
   let api: ApiCluster;
   let token: string;
   const servers: { server: Server; sockets: Socket[] }[] = [];
-  const lines: Record<string, unknown>[] = [];
-  const note = (facts: Record<string, unknown>, message: string) => {
-    if (message === 'session entered') lines.push(facts);
-  };
-  const log = { debug: note, info: note, warn: note, error: note } as unknown as Logger;
+  const log = new KeptLog();
   beforeAll(async () => {
-    api = await ApiCluster.start({}, undefined, log);
+    api = await ApiCluster.start({}, undefined, log.logger);
     api.cluster.startController();
     ({ token } = await api.user(CONNECT));
     await api.cluster.create('notes', { agent });
@@ -92,7 +87,7 @@ describe('ports of a session over HTTP', skipIf(noHelper), () => {
     socket.send('');
     assert.equal(sha256(await ended), sha256(content));
     assert.deepEqual(await closed, [1000, '']);
-    const line = await eventually(() => lines.find((each) => each.port === port), { what: 'a line' });
+    const line = await eventually(() => log.entered().find((each) => each.port === port), { what: 'a line' });
     const { user, requestId, ...facts } = line;
     const about = { namespace: 'default', session: 'notes', want: 'ports', port };
     assert.deepEqual(facts, { ...about, outcome: 'Done', bytes: 20_000_000 });
@@ -135,6 +130,8 @@ describe('ports of a session over HTTP', skipIf(noHelper), () => {
     const failed = once(sockets[1] as Socket, 'error');
     second.socket.terminate();
     assert.equal((await failed)[0].code, 'ECONNRESET');
-    await eventually(() => lines.some((line) => line.port === port && line.outcome === 'Left'), { what: 'the line' });
+    await eventually(() => log.entered().some((line) => line.port === port && line.outcome === 'Left'), {
+      what: 'the line',
+    });
   });
 });

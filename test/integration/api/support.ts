@@ -62,6 +62,27 @@ export interface Ask {
   signal?: AbortSignal;
 }
 
+/** A log that keeps its lines. */
+export class KeptLog {
+  readonly lines: { message: string; facts: Record<string, unknown> }[] = [];
+  readonly logger: Logger;
+
+  constructor() {
+    const note = (facts: object, message: string) =>
+      void this.lines.push({ message, facts: facts as Record<string, unknown> });
+    this.logger = { debug: note, info: note, warn: note, error: note, child: () => this.logger };
+  }
+
+  /** Returns what the lines say of connections into sessions. */
+  entered(): Record<string, unknown>[] {
+    return this.lines.filter(({ message }) => message === 'session entered').map(({ facts }) => facts);
+  }
+
+  clear(): void {
+    this.lines.length = 0;
+  }
+}
+
 /** The API as a program of its own. */
 export interface ApiProgram {
   child: ChildProcess;

@@ -83,6 +83,11 @@ export function systemCli(): Cli {
     process.stderr.write(`${name}: ${lost.message}\n`);
     process.exitCode ||= lost.exitCode;
   });
+  const write = async (to: 'stdout' | 'stderr', data: string | Uint8Array) => {
+    const hasRoom = process[to].write(data);
+    // The code above handles the error, also of text whose writing nobody awaits.
+    if (!hasRoom) await once(process[to], 'drain').catch(() => {});
+  };
   return {
     name,
     env: process.env,
@@ -93,15 +98,12 @@ export function systemCli(): Cli {
       if (lost) return;
       const to = terminal();
       const text = () => (typeof data === 'string' ? data : decoder.write(data));
-      const hasRoom = process.stdout.write(to ? shown.add(text(), to.hasColour) : data);
-      // The code above handles the error, also of text whose writing nobody awaits.
-      if (!hasRoom) await once(process.stdout, 'drain').catch(() => {});
+      await write('stdout', to ? shown.add(text(), to.hasColour) : data);
     },
     async write(to, bytes) {
       status.clear();
       if (lost) return;
-      const hasRoom = process[to].write(bytes);
-      if (!hasRoom) await once(process[to], 'drain').catch(() => {});
+      await write(to, bytes);
     },
     say(line) {
       status.clear();

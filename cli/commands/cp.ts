@@ -3,8 +3,7 @@ import { basename, dirname, join, resolve } from 'node:path';
 import { isOfOtherType, type OpenSession, transfer } from '../../core/enter/files.ts';
 import type { FileEnd, FileEntry, FileProblem } from '../../core/enter/hello.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
-import { withKubernetes } from '../connect/connect.ts';
-import { sessionOpener, untilLost } from '../enter/open.ts';
+import { withSession } from '../enter/open.ts';
 import { type Place, remotePlace, shown } from '../enter/place.ts';
 import { withProgress } from '../enter/progress.ts';
 import { receiveFile } from '../enter/receive-file.ts';
@@ -22,10 +21,7 @@ export async function copy(from: string, to: string, flags: ClusterFlags, cli: C
   }
   if (place) {
     const local = await sourceOf(from, cli);
-    return withKubernetes('cp', flags, cli, async (cluster) => {
-      const open = await sessionOpener(cluster, place.session, cli);
-      return untilLost(() => send(open, local, place, cli));
-    });
+    return withSession('cp', place.session, flags, cli, (open) => send(open, local, place, cli));
   }
   if (!source) {
     throw refused(
@@ -33,10 +29,7 @@ export async function copy(from: string, to: string, flags: ClusterFlags, cli: C
     );
   }
   const target = await targetOf(to, cli);
-  return withKubernetes('cp', flags, cli, async (cluster) => {
-    const open = await sessionOpener(cluster, source.session, cli);
-    return untilLost(() => receive(open, source, target, cli));
-  });
+  return withSession('cp', source.session, flags, cli, (open) => receive(open, source, target, cli));
 }
 
 interface Target {

@@ -10,7 +10,8 @@ import { withKubernetes } from '../connect/connect.ts';
 import { type Entered, entered } from '../enter/entered.ts';
 import { followCommand } from '../enter/follow-command.ts';
 import { followOnTerminal } from '../enter/on-terminal.ts';
-import { describeError, EXIT, Interrupted, OutputLost, refused, unreachable } from '../errors.ts';
+import { untilLost } from '../enter/open.ts';
+import { describeError, EXIT, Interrupted, OutputLost, refused } from '../errors.ts';
 import { table } from '../print/table.ts';
 
 export interface ExecFlags extends ClusterFlags {
@@ -51,10 +52,7 @@ export async function enter(
   try {
     return await withKubernetes(command, flags, cli, async (cluster) => {
       const session = await getSession(cluster, name, cli.interrupted);
-      return use(entered(session, cluster, cli)).catch((error) => {
-        // The cluster answered before; what failed is the way into the pod.
-        throw error instanceof TransportError ? unreachable(error.message) : error;
-      });
+      return untilLost(() => use(entered(session, cluster, cli)));
     });
   } catch (error) {
     if (error instanceof Interrupted || error instanceof OutputLost) throw error;

@@ -1,9 +1,8 @@
-import { isOfOtherType, listFolder, statFile, transfer } from '../../core/enter/files.ts';
+import { isOfOtherType, listFolder, type OpenSession, statFile, transfer } from '../../core/enter/files.ts';
 import type { FileEntry } from '../../core/enter/hello.ts';
 import { deleteFile } from '../../core/enter/uploads.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
-import { withKubernetes } from '../connect/connect.ts';
-import { sessionOpener, untilLost } from '../enter/open.ts';
+import { withSession } from '../enter/open.ts';
 import { type Place, shown } from '../enter/place.ts';
 import { withProgress } from '../enter/progress.ts';
 import { keptWord } from '../enter/send.ts';
@@ -18,18 +17,8 @@ export interface FilesListFlags extends ClusterFlags {
 
 /** Lists a folder of a running session, or describes the file at the place. */
 export async function listFiles(name: string, place: Place, flags: FilesListFlags, cli: Cli): Promise<number> {
-  return withKubernetes('files', flags, cli, async (cluster) => {
-    const open = await sessionOpener(cluster, name, cli);
-    const items = await untilLost(async () => {
-      try {
-        const found: FileEntry[] = [];
-        for await (const entry of listFolder(open, place.root, place.path)) found.push(entry);
-        return found;
-      } catch (error) {
-        if (!isOfOtherType(error)) throw error;
-        return [await statFile(open, place.root, place.path)];
-      }
-    });
+  return withSession('files', name, flags, cli, async (open) => {
+    const items = await entriesAt(open, place);
     items.sort((a, b) => (a.name < b.name ? -1 : 1));
     if (flags.output === 'name') await cli.out(items.map((item) => `${printableName(item.name)}\n`).join(''));
     else if (flags.output) await cli.out(await formatObject({ items }, flags.output));
@@ -42,6 +31,17 @@ export async function listFiles(name: string, place: Place, flags: FilesListFlag
   });
 }
 
+async function entriesAt(open: OpenSession, { root, path }: Place): Promise<FileEntry[]> {
+  try {
+    const found: FileEntry[] = [];
+    for await (const entry of listFolder(open, root, path)) found.push(entry);
+    return found;
+  } catch (error) {
+    if (!isOfOtherType(error)) throw error;
+    return [await statFile(open, root, path)];
+  }
+}
+
 const sizeOf = ({ type, bytes }: FileEntry) => (type === 'file' ? String(bytes) : '-');
 const nameOf = ({ name, type, target }: FileEntry) => {
   if (type === 'link') return `${printableName(name)} -> ${printableName(target ?? '')}`;
@@ -50,25 +50,22 @@ const nameOf = ({ name, type, target }: FileEntry) => {
 
 /** Writes a file of a running session to stdout. */
 export async function printFile(name: string, place: Place, flags: ClusterFlags, cli: Cli): Promise<number> {
-  return withKubernetes('files', flags, cli, async (cluster) => {
-    const open = await sessionOpener(cluster, name, cli);
-    return untilLost(async () => {
-      const { entry, data } = await transfer(open, { want: 'read', ...place });
-      const shownData = cli.terminal ? data : withProgress(data, { what: shown(place), total: entry.bytes }, cli);
-      for (;;) {
-        const { value, done } = await shownData.next();
-        if (!done) {
-          cli.interrupted.throwIfAborted();
-          await cli.out(value);
-          continue;
-        }
-        if (value.changed === 'Rewritten') {
-          throw failed(`the session wrote to ${shown(place)} while it was read: parts of it may be older than others`);
-        }
-        if (value.changed) cli.say(grew(shown(place), entry));
-        return 0;
+  return withSession('files', name, flags, cli, async (open) => {
+    const { entry, data } = await transfer(open, { want: 'read', ...place });
+    const shownData = cli.terminal ? data : withProgress(data, { what: shown(place), total: entry.bytes }, cli);
+    for (;;) {
+      const { value, done } = await shownData.next();
+      if (!done) {
+        cli.interrupted.throwIfAborted();
+        await cli.out(value);
+        continue;
       }
-    });
+      if (value.changed === 'Rewritten') {
+        throw failed(`the session wrote to ${shown(place)} while it was read: parts of it may be older than others`);
+      }
+      if (value.changed) cli.say(grew(shown(place), entry));
+      return 0;
+    }
   });
 }
 
@@ -78,15 +75,10 @@ export interface FilesRemoveFlags extends ClusterFlags {
 
 /** Deletes a file of a running session, or a folder with all that is in it. */
 export async function removeFile(name: string, place: Place, flags: FilesRemoveFlags, cli: Cli): Promise<number> {
-  return withKubernetes('files', flags, cli, async (cluster) => {
-    const open = await sessionOpener(cluster, name, cli);
-    const { kept } = await untilLost(async () => {
-      try {
-        return await deleteFile(open, { ...place, recursive: flags.recursive ?? false });
-      } catch (error) {
-        if (!isOfOtherType(error)) throw error;
-        throw refused(`${shown(place)} is a folder; delete it with all that is in it: files rm -r`);
-      }
+  return withSession('files', name, flags, cli, async (open) => {
+    const { kept } = await deleteFile(open, { ...place, recursive: flags.recursive ?? false }).catch((error) => {
+      if (!isOfOtherType(error)) throw error;
+      throw refused(`${shown(place)} is a folder; delete it with all that is in it: files rm -r`);
     });
     const word = keptWord(kept, place.root);
     if (word) cli.say(word);

@@ -1,16 +1,27 @@
 import { enterSession } from '../../core/enter/client.ts';
 import type { OpenSession } from '../../core/enter/files.ts';
 import { TransportError } from '../../core/kube/errors.ts';
-import type { Cli } from '../cli.ts';
-import type { KubeCluster } from '../cluster/cluster.ts';
+import type { Cli, ClusterFlags } from '../cli.ts';
 import { getSession } from '../cluster/stored.ts';
+import { withKubernetes } from '../connect/connect.ts';
 import { unreachable } from '../errors.ts';
 
-/** Returns a function that opens connections to the present pod of the session. Rejects where there is no such session. */
-export async function sessionOpener(cluster: KubeCluster, name: string, cli: Cli): Promise<OpenSession> {
-  const session = await getSession(cluster, name, cli.interrupted);
-  const options = { clock: cli.clock, signal: cli.interrupted };
-  return (wish) => enterSession(cluster.api, session, wish, options);
+/**
+ * Calls `use` with a function that opens connections to the present pod of the session; `command` is refused as by `withKubernetes`.
+ * Rejects where there is no such session.
+ */
+export async function withSession(
+  command: string,
+  name: string,
+  flags: ClusterFlags,
+  cli: Cli,
+  use: (open: OpenSession) => Promise<number>,
+): Promise<number> {
+  return withKubernetes(command, flags, cli, async (cluster) => {
+    const session = await getSession(cluster, name, cli.interrupted);
+    const options = { clock: cli.clock, signal: cli.interrupted };
+    return untilLost(() => use((wish) => enterSession(cluster.api, session, wish, options)));
+  });
 }
 
 /** Resolves as the use does; a connection that was lost is told in words of its own: there is a cluster, and it had answered. */

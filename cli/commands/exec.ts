@@ -31,6 +31,9 @@ export interface ExecFlags extends ClusterFlags {
 const KILL_GRACE_MS = 5000;
 const ID_LENGTH = 12;
 
+/** Returns an id for a new command. */
+export const newId = (cli: Cli): string => randomSuffix(cli.random, ID_LENGTH);
+
 /**
  * Runs a command inside a session, or attaches to, lists or ends those that run. Resolves with the command's exit code, and with 255
  * where the way to it failed.
@@ -69,7 +72,7 @@ function inside(place: Entered, words: string[], flags: ExecFlags, cli: Cli): Pr
     const { attach: id } = flags;
     return flags.tty ? followOnTerminal(place, { id }, cli) : followCommand(place, { id, stdin }, cli);
   }
-  const id = flags.id ?? randomSuffix(cli.random, ID_LENGTH);
+  const id = flags.id ?? newId(cli);
   const start = startOf(words, flags);
   if (flags.tty) return followOnTerminal(place, { id, start }, cli);
   return flags.detach ? detach(id, start, place, cli) : followCommand(place, { id, start, stdin }, cli);

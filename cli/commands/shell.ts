@@ -1,16 +1,13 @@
 import { EnterError } from '../../core/enter/client.ts';
-import { randomSuffix } from '../../core/generated-name.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
 import { followOnTerminal } from '../enter/on-terminal.ts';
 import { failed, refused } from '../errors.ts';
-import { enter } from './exec.ts';
+import { enter, newId } from './exec.ts';
 
 export interface ShellFlags extends ClusterFlags {
   /** Program that is the shell, found in the image as `exec` finds one. */
   shell: string;
 }
-
-const ID_LENGTH = 12;
 
 /** Opens a login shell inside a session, on the caller's terminal. Resolves with its exit code, and with 255 where the way to it failed. */
 export async function shell(name: string, { shell: program, ...flags }: ShellFlags, cli: Cli): Promise<number> {
@@ -18,7 +15,7 @@ export async function shell(name: string, { shell: program, ...flags }: ShellFla
   if (!cli.console) {
     throw refused(`shell needs a terminal, and stdin or stdout is none; run one program with: ${instead}`);
   }
-  const id = randomSuffix(cli.random, ID_LENGTH);
+  const id = newId(cli);
   return enter('shell', name, flags, cli, async (place) => {
     try {
       return await followOnTerminal(place, { id, start: { command: [program, '-l'] } }, cli);

@@ -7,7 +7,6 @@ import type { AddCommand } from './command.ts';
 import { formatOption } from './options.ts';
 
 const PLACE = 'a root of the session, and a path below it: work, workspace, state, output or agent';
-
 const PLACE_OF_SESSION = 'ROOT is work, workspace, state, output or agent; nothing is written to the last two';
 
 /** Defines `files` and `cp`, the commands on files of running sessions. */
@@ -22,7 +21,13 @@ export function defineFiles(program: Command, command: AddCommand, cli: Cli, don
       'after',
       `\nExample:\n  ${cli.name} files ls notes work\n  ${cli.name} files cat notes work/report.txt`,
     );
-  const add = (word: string, usage: string, description: string, examples: string[]) =>
+  const add = <Flags extends ClusterFlags>(
+    word: string,
+    usage: string,
+    description: string,
+    examples: string[],
+    action: (session: string, at: Place, flags: Flags) => Promise<number>,
+  ) =>
     files
       .command(word)
       .usage(`[flags] ${usage}`)
@@ -30,47 +35,34 @@ export function defineFiles(program: Command, command: AddCommand, cli: Cli, don
       .addHelpText('after', `\nExample:\n${examples.map((example) => `  ${cli.name} files ${example}`).join('\n')}`)
       .showHelpAfterError(`See: ${cli.name} files ${word} --help`)
       .argument('<session>', 'the name of the session', name)
-      .argument('<place>', PLACE, place);
+      .argument('<place>', PLACE, place)
+      .action(async (session: string, at: Place, _flags, self: Command) =>
+        done(await action(session, at, self.optsWithGlobals<Flags>())),
+      );
 
-  add('ls', 'SESSION ROOT[/PATH]', 'Lists a folder of a running session.', [
-    'ls notes work',
-    'ls notes state/cache -o json',
-  ])
-    .addOption(formatOption('json', 'yaml', 'name'))
-    .action(async (session: string, at: Place, _flags, self: Command) =>
-      done(
-        await (await import('../commands/files.ts')).listFiles(
-          session,
-          at,
-          self.optsWithGlobals<FilesListFlags>(),
-          cli,
-        ),
-      ),
-    );
-  add('cat', 'SESSION ROOT/PATH', 'Writes a file of a running session to stdout.', [
-    'cat notes work/report.txt',
-    'cat notes state/notes.db > notes.db',
-  ]).action(async (session: string, at: Place, _flags, self: Command) =>
-    done(
-      await (await import('../commands/files.ts')).printFile(session, at, self.optsWithGlobals<ClusterFlags>(), cli),
-    ),
+  add(
+    'ls',
+    'SESSION ROOT[/PATH]',
+    'Lists a folder of a running session.',
+    ['ls notes work', 'ls notes state/cache -o json'],
+    async (session, at, flags: FilesListFlags) =>
+      (await import('../commands/files.ts')).listFiles(session, at, flags, cli),
+  ).addOption(formatOption('json', 'yaml', 'name'));
+  add(
+    'cat',
+    'SESSION ROOT/PATH',
+    'Writes a file of a running session to stdout.',
+    ['cat notes work/report.txt', 'cat notes state/notes.db > notes.db'],
+    async (session, at, flags) => (await import('../commands/files.ts')).printFile(session, at, flags, cli),
   );
-
-  add('rm', 'SESSION ROOT/PATH', 'Deletes a file of a running session; with -r a folder with all that is in it.', [
-    'rm notes work/report.txt',
-    'rm -r notes workspace/build',
-  ])
-    .option('-r, --recursive', 'delete a folder with all that is in it')
-    .action(async (session: string, at: Place, _flags, self: Command) =>
-      done(
-        await (await import('../commands/files.ts')).removeFile(
-          session,
-          at,
-          self.optsWithGlobals<FilesRemoveFlags>(),
-          cli,
-        ),
-      ),
-    );
+  add(
+    'rm',
+    'SESSION ROOT/PATH',
+    'Deletes a file of a running session; with -r a folder with all that is in it.',
+    ['rm notes work/report.txt', 'rm -r notes workspace/build'],
+    async (session, at, flags: FilesRemoveFlags) =>
+      (await import('../commands/files.ts')).removeFile(session, at, flags, cli),
+  ).option('-r, --recursive', 'delete a folder with all that is in it');
 
   command(
     'cp FROM TO',

@@ -36,7 +36,7 @@ export async function followCommand(
     open,
     watch,
     onOutput: (stream, bytes) => cli.write(stream === 1 ? 'stdout' : 'stderr', bytes),
-    onLost: (from, to) => cli.say(`${cli.name}: ${to - from} bytes of its output are kept no more`),
+    onLost: (from, to) => sayLost(to - from, cli),
     clock,
     random,
     signal: unread.signal,
@@ -60,6 +60,10 @@ export async function followCommand(
     interrupted.removeEventListener('abort', onInterrupt);
     if (wanted.stdin) cli.stdin.close();
   }
+}
+
+export function sayLost(bytes: number, cli: Cli): void {
+  cli.say(`${cli.name}: ${bytes} bytes of its output are kept no more`);
 }
 
 /** Says why a command ended, where it did not end by itself, and returns its exit code. */

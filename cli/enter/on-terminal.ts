@@ -3,7 +3,7 @@ import type { CommandStart } from '../../core/enter/hello.ts';
 import type { Cli } from '../cli.ts';
 import { CliError, EXIT, refused } from '../errors.ts';
 import type { Entered } from './entered.ts';
-import { endOf } from './follow-command.ts';
+import { endOf, sayLost } from './follow-command.ts';
 import type { RawTerminal } from './terminal.ts';
 
 /** Time that a command has to end once its terminal is gone, milliseconds. */
@@ -45,7 +45,7 @@ export async function followOnTerminal(
     watch,
     onReady: () => void take().catch((error) => over.abort(error)),
     onOutput: (_, bytes) => cli.write('stdout', bytes),
-    onLost: (from, to) => cli.say(`${cli.name}: ${to - from} bytes of its output are kept no more`),
+    onLost: (from, to) => sayLost(to - from, cli),
     clock,
     random,
     signal: over.signal,

@@ -17,8 +17,8 @@ interface Progress {
 
 /**
  * Finds clients that take nothing of their answer for `limitMs`, and those that send nothing of their body. An answer that
- * has nothing to send, as a log without new text, does not stall; nor does a body of which the server has not read all
- * that came.
+ * has nothing to send, as a log without new text, does not stall. A body does not stall while the server has yet to read
+ * what came.
  */
 export class StalledClients {
   readonly #open = new Map<ServerResponse, Progress>();

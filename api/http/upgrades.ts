@@ -62,7 +62,7 @@ export function handleUpgrades(server: Server, handler: RequestListener): void {
   });
 }
 
-/** The refusal of another request to the page of a WebSocket. */
+/** Returns the refusal of a request to the page of a WebSocket that asks for none. */
 export function upgradeRequired(): Problem {
   const text =
     'The page is a WebSocket. Send Connection: Upgrade, Upgrade: websocket, Sec-WebSocket-Version: 13 and a Sec-WebSocket-Key.';

@@ -22,7 +22,7 @@ export interface Trace {
 export interface EnterOptions {
   /** Rejects where this session may not be entered. */
   check?: (session: StoredSession) => Promise<void>;
-  /** What the log's line names beside what the wish does. */
+  /** Facts for the log's line, in place of those that the wish has. */
   about?: { port: number };
 }
 
@@ -50,7 +50,7 @@ export async function enter(
   }
 }
 
-/** Does what a connection is for; the trace ends with it, as it does. */
+/** Resolves or rejects as `use` does, and ends the trace with that outcome. */
 export async function tracing<R>(trace: Trace, use: () => Promise<R>): Promise<R> {
   try {
     const result = await use();
@@ -62,7 +62,7 @@ export async function tracing<R>(trace: Trace, use: () => Promise<R>): Promise<R
   }
 }
 
-/** Yields the content of a connection and counts it; ends the connection and its trace with it. */
+/** Yields the content of a connection and counts it. Its end, or the client's leaving, ends the connection and the trace. */
 export async function* traced(
   content: AsyncIterable<Buffer>,
   frames: FrameStream,

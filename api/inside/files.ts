@@ -4,9 +4,9 @@ import type { FileEnd } from '../../core/enter/hello.ts';
 import { TransportError } from '../../core/kube/errors.ts';
 import { type Trace, traced } from './enter.ts';
 
-/** Content that comes over a connection, and its end once all has come. */
+/** A file, an archive or a list that comes from a session. */
 export class Download {
-  /** Undefined until the last byte has come. */
+  /** Facts that the session tells behind the last byte; undefined until then. */
   end: FileEnd | undefined;
   readonly #frames: FrameStream;
   readonly #trace: Trace;

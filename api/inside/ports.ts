@@ -4,8 +4,8 @@ import type { ClientSocket } from '../http/client-socket.ts';
 import type { Trace } from './enter.ts';
 
 /**
- * Carries bytes between a client's WebSocket and a connection to a port until both halves are closed. A client that closes its socket before
- * resets the connection. Rejects as the connection fails.
+ * Carries bytes between a client's WebSocket and a connection to a port until both halves are closed. A client that closes its socket
+ * earlier resets the connection. Rejects as the connection fails.
  */
 export async function carry(socket: ClientSocket, connection: PortConnection, trace: Trace): Promise<void> {
   try {

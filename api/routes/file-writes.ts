@@ -99,7 +99,7 @@ export const fileWriteRoutes: Route[] = [
   }),
 ];
 
-/** Answers with what the session says at the end. */
+/** Writes or deletes by `use`, and answers with the end that the session reports. */
 async function inside(
   call: SessionCall,
   services: Services,

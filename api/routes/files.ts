@@ -30,7 +30,7 @@ const headers = z.strictObject({
   Range: z.string().optional().describe('A part of a file: bytes=0-1023 or bytes=1024-.'),
 });
 
-/** What the helper finds at a path, of which the agent's user chose the most. */
+/** Entry of a file system, as the helper describes it. It is checked: the agent's user can choose most of it. */
 const fileEntry = z.object({
   name: z.string().transform((name) => name.toWellFormed()),
   type: z.enum(['file', 'folder', 'link', 'other']),
@@ -210,7 +210,7 @@ function attachment(name: string): Record<string, string> {
   };
 }
 
-/** The part that a Range header asks for; undefined for the whole, also where the header is one that is left unheeded. */
+/** Returns the part that a Range header asks for. Undefined means the whole file: there is no header, or it has a form that is ignored. */
 function rangeOf(text: string | undefined): { offset: number; length?: number } | undefined {
   const [, from, to] = /^bytes=(\d{1,15})-(\d{0,15})$/i.exec(text?.replaceAll(' ', '') ?? '') ?? [];
   if (from === undefined || (to && Number(to) < Number(from))) return undefined;

@@ -34,7 +34,7 @@ export const portRoutes: Route[] = [
       const { frames, trace } = await enter(call, services, { want: 'ports' }, { about: { port } });
       const ports = new PortConnections(frames, session);
       const connection = ports.connect(port);
-      // Whoever reads or writes is told.
+      // The error also reaches whoever reads or writes.
       connection.on('error', () => {});
       const forget = onAbort(call.signal, () => trace.end(call.signal.reason));
       const end = (error?: unknown) => {

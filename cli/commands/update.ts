@@ -42,7 +42,7 @@ const MAX_TRIES = 10;
 /** Time to delete files that no session names, milliseconds. */
 const REMOVE_MS = 5_000;
 
-/** What an update makes beside the session, from its flags alone. */
+/** Variables, files and packages of an update, read from its flags before anything is asked of the cluster. */
 interface Given {
   env: Change['env'];
   archive: Buffer | undefined;

@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import type { Cli } from '../cli.ts';
 import { refused } from '../errors.ts';
 
-/** What a command line has given, as far as it says where its first word is. */
+/** Parts of a command line that show whether its first word is there. */
 interface Given {
   /** Words of the command that belong to no flag, before and behind `--`. */
   words: readonly string[];
@@ -12,7 +12,7 @@ interface Given {
   flags: { with?: string[]; filename?: string };
 }
 
-/** What stands first in the usage of a command with a program, and its name in errors. */
+/** Names in errors of the first word of a command with a program, by the word in its usage. */
 const FIRST: Record<string, string> = { NAME: 'the name', FILE: 'the file', SESSION: 'the session' };
 
 /**

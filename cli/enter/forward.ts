@@ -87,7 +87,7 @@ export class Forwarded implements Disposable {
       return;
     }
     connection.once('error', (error) => {
-      // What a client that has left does to its connection is no news.
+      // A client that has left ends its connection by that, which is no news.
       if (!socket.destroyed) this.#onProblem(remote, error);
       socket.resetAndDestroy();
     });

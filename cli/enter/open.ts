@@ -24,7 +24,7 @@ export async function withSession(
   });
 }
 
-/** Resolves as the use does; a connection that was lost is told in words of its own: there is a cluster, and it had answered. */
+/** Resolves as `use` does. A lost connection is not told as a cluster that does not answer: the cluster had answered before. */
 export async function untilLost<R>(use: () => Promise<R>): Promise<R> {
   try {
     return await use();

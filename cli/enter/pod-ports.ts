@@ -7,8 +7,8 @@ import type { Ports } from '../cluster/backend.ts';
 import type { KubeCluster } from '../cluster/cluster.ts';
 
 /**
- * Resolves with the ports of the session's pod once an exec into it is open, which their connections share; where that is full or was lost,
- * another begins. Rejects as `enterSession` does.
+ * Resolves with the ports of the session's pod once an exec into it is open. Their connections share the exec; where it is full or was
+ * lost, another begins. Rejects as `enterSession` does.
  */
 export async function podPorts(
   session: StoredSession,
@@ -31,7 +31,7 @@ export async function podPorts(
       for (;;) {
         const withRoom = [...open].find(({ hasRoom }) => hasRoom);
         if (withRoom) {
-          // Who waits for it, or uses it, is told.
+          // The error also reaches whoever waits for the connection or uses it.
           const connection = withRoom.connect(port).on('error', () => {});
           await connection.connected;
           return connection;

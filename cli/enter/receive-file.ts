@@ -41,7 +41,7 @@ export async function receiveFile(
   }
 }
 
-/** Errors of the file system are told with the path that the file is to have. */
+/** Writes the content to `part`. Errors of the file system name `path`, which the file is to have. */
 async function write(
   part: string,
   mode: number,

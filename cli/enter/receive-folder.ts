@@ -11,7 +11,7 @@ import { printableName } from '../print/printable.ts';
 
 const SLASH = Buffer.from('/');
 
-/** What was received, besides what the archive's end says. */
+/** An archive that was unpacked. */
 export interface ReceivedFolder {
   end: FileEnd;
   files: number;
@@ -97,7 +97,7 @@ async function unpack(part: string, path: string, data: AsyncGenerator<Buffer, F
   return { end: end as FileEnd, files, leftOut };
 }
 
-/** `note` gets an error before the end of the loop breaks the archive off, which is an error of its own. */
+/** `note` gets an error of the write first: leaving the loop then breaks the archive off, which is an error of its own. */
 async function writeFile(
   path: Buffer,
   mode: number,

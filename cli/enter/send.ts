@@ -147,7 +147,7 @@ async function* contentOf(path: string, bytes: number, progress: Progress): Asyn
   }
 }
 
-/** What becomes of what was written or deleted, where that is not plain. */
+/** Returns a sentence on when a write or deletion becomes durable, or that it does not. Undefined for one on the session's volume. */
 export function keptWord(kept: Kept | undefined, root: string): string | undefined {
   if (kept === 'State') return 'this becomes durable with the end of the next turn, or with the suspension';
   if (kept === 'Pod') return `${root} of this session is not kept: this is lost when its pod ends`;

@@ -1,5 +1,4 @@
 /** The caller's terminal, while a command in a session has it. */
-
 import type { ReadStream, WriteStream } from 'node:tty';
 
 const ENTER = new Set([0x0a, 0x0d]);
@@ -40,7 +39,7 @@ export class RawTerminal implements AsyncIterable<Buffer> {
     process.on('SIGQUIT', this.#quit);
   }
 
-  /** What is typed, until the terminal is gone or closed. */
+  /** Yields what is typed until the terminal is gone or closed. */
   async *[Symbol.asyncIterator](): AsyncGenerator<Buffer> {
     try {
       for await (const chunk of this.#options.stdin) {

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import * as z from 'zod';
 import { defined } from '../../core/defined.ts';
+import { COMMAND_ID } from '../../core/enter/command-start.ts';
 import { encodeFrame, encodeJson, FrameDecoder, type FrameKind } from '../../core/enter/frames.ts';
 import type { CommandListed, CommandReady, CommandStart } from '../../core/enter/hello.ts';
 import { parseDuration } from '../../core/resources/duration.ts';
@@ -28,10 +29,7 @@ const PATH = '/v1/namespaces/{namespace}/sessions/{session}/commands';
 const CLIENT_FRAMES: ReadonlySet<FrameKind> = new Set(['input', 'inputEnd', 'acknowledge', 'resize', 'signal', 'beat']);
 
 const commandParams = sessionParams.extend({
-  id: z
-    .string()
-    .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/, 'is no id of a command')
-    .describe('Id of a command.'),
+  id: z.string().regex(COMMAND_ID, 'is no id of a command').describe('Id of a command.'),
 });
 const position = () => z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
 const flag = () => z.enum(['true', 'false', '']).default('false');

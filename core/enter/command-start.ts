@@ -3,7 +3,7 @@ import { describe, isObject } from '../result/describe.ts';
 import type { CommandStart, EnterRefusal } from './hello.ts';
 
 /** Form of a command's id, which its client chooses. */
-const ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
+export const COMMAND_ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/;
 /** Longest time limit of a command, seconds: 30 days. */
 export const MAX_TIMEOUT_SECONDS = 30 * 86_400;
 /** Limit of rows and columns, which the kernel counts in 16 bits. */
@@ -11,7 +11,7 @@ const MAX_SIZE = 65_535;
 
 /** Returns the problem with a command's id as a refusal. */
 export function idProblem(id: unknown): EnterRefusal | undefined {
-  if (typeof id === 'string' && ID.test(id)) return undefined;
+  if (typeof id === 'string' && COMMAND_ID.test(id)) return undefined;
   return invalid('id', 'must have 1 to 128 letters, digits, ".", "_" and "-", and begin with a letter or digit');
 }
 

@@ -1,6 +1,5 @@
-import type { FrameStream } from '../../core/enter/client.ts';
 import { RemoteCommand } from '../../core/enter/command.ts';
-import type { CommandListed, CommandStart, Wish } from '../../core/enter/hello.ts';
+import type { CommandListed, CommandStart } from '../../core/enter/hello.ts';
 import { randomSuffix } from '../../core/generated-name.ts';
 import { TransportError } from '../../core/kube/errors.ts';
 import { parseDuration } from '../../core/resources/duration.ts';
@@ -138,8 +137,7 @@ async function kill(id: string, place: Entered, cli: Cli): Promise<number> {
 }
 
 async function list(place: Entered, cli: Cli): Promise<number> {
-  const rows = await read<CommandListed[]>(place, { want: 'commands' }, cli);
-  const shown = rows.map(({ id, started, exit, detach: detached, command }) => [
+  const shown = (await listed(place, cli)).map(({ id, started, exit, detach: detached, command }) => [
     id,
     exit ? ended(exit) : detached ? 'Running, detached' : 'Running',
     started,
@@ -154,9 +152,8 @@ function ended({ code, signal, reason }: NonNullable<CommandListed['exit']>): st
   return reason ? `${how} (${reason})` : how;
 }
 
-/** Reads an answer that comes as data. */
-async function read<T>(place: Entered, wish: Wish, cli: Cli): Promise<T> {
-  const stream: FrameStream = await place.open(wish, cli.interrupted);
+async function listed(place: Entered, cli: Cli): Promise<CommandListed[]> {
+  const stream = await place.open({ want: 'commands' }, cli.interrupted);
   const pieces: Buffer[] = [];
   let isWhole = false;
   for await (const { kind, payload } of stream) {
@@ -164,5 +161,5 @@ async function read<T>(place: Entered, wish: Wish, cli: Cli): Promise<T> {
     isWhole ||= kind === 'end';
   }
   if (!isWhole) throw new TransportError('the list of commands was cut');
-  return JSON.parse(Buffer.concat(pieces).toString('utf8')) as T;
+  return JSON.parse(Buffer.concat(pieces).toString('utf8')) as CommandListed[];
 }

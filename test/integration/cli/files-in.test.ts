@@ -35,11 +35,6 @@ describe('files into a running session', skipIf(noHelper), () => {
   const there = (...names: string[]) => join(work, ...names);
   const outside = at('outside');
   const everything = () => readdirSync(work, { recursive: true }).map(String);
-  const fails = async (...args: string[]) => {
-    const { code, stdout, stderr } = await caller.berth(args);
-    assert.notEqual(code, 0, stdout);
-    return `${code} ${stderr}`;
-  };
   const digestOf = (path: string) => String(execFileSync('sha256sum', [path])).split(' ')[0];
 
   beforeAll(async () => {
@@ -129,13 +124,13 @@ describe('files into a running session', skipIf(noHelper), () => {
     const before = everything();
     mkdirSync(there('taken', 'a'), { recursive: true });
     for (const path of ['../x', 'new/../../x', 'out/x']) {
-      assert.match(await fails('cp', 'a', `notes:work/${path}`), /^1 .*(leads? out of work|"\.\.")/, path);
+      assert.match(await caller.fails('cp', 'a', `notes:work/${path}`), /^1 .*(leads? out of work|"\.\.")/, path);
     }
-    assert.match(await fails('cp', 'a', 'notes:work/taken'), /work\/taken\/a is a folder/);
-    assert.match(await fails('cp', 'a', 'notes:work/link/x'), /is a file in place of a folder/);
-    assert.match(await fails('cp', 'a', 'notes:output/x'), /nothing is written to output/);
-    assert.match(await fails('cp', 'a', 'notes:workspace/x'), /the session has no workspace/);
-    assert.match(await fails('cp', 'none', 'notes:work/x'), /^1 .*none/);
+    assert.match(await caller.fails('cp', 'a', 'notes:work/taken'), /work\/taken\/a is a folder/);
+    assert.match(await caller.fails('cp', 'a', 'notes:work/link/x'), /is a file in place of a folder/);
+    assert.match(await caller.fails('cp', 'a', 'notes:output/x'), /nothing is written to output/);
+    assert.match(await caller.fails('cp', 'a', 'notes:workspace/x'), /the session has no workspace/);
+    assert.match(await caller.fails('cp', 'none', 'notes:work/x'), /^1 .*none/);
     assert.ok(!existsSync(join(outside, 'x')));
     rmSync(there('taken'), { recursive: true });
     assert.deepEqual(everything(), before);
@@ -143,15 +138,15 @@ describe('files into a running session', skipIf(noHelper), () => {
 
   test('what goes into the state is durable with the next turn, and never more than the class allows', async () => {
     writeFileSync(at('big'), randomBytes(3 * MiB));
-    assert.match(await fails('cp', 'big', 'notes:state/big'), /at most 2097152 can be stored/);
+    assert.match(await caller.fails('cp', 'big', 'notes:state/big'), /at most 2097152 can be stored/);
     mkdirSync(at('bigs'));
     for (const name of ['a', 'b']) writeFileSync(at('bigs', name), randomBytes(1.2 * MiB));
-    assert.match(await fails('cp', 'bigs', 'notes:state/bigs'), /at most 2097152 can be stored/);
+    assert.match(await caller.fails('cp', 'bigs', 'notes:state/bigs'), /at most 2097152 can be stored/);
     const { code, stderr } = await caller.berth(['cp', 'a', 'notes:state/new']);
     assert.equal(code, 0, stderr);
     assert.match(stderr, /durable with the end of the next turn, or with the suspension/);
     await caller.ok('suspend', 'notes');
-    assert.match(await fails('cp', 'a', 'notes:state/late'), /session notes is suspended/);
+    assert.match(await caller.fails('cp', 'a', 'notes:state/late'), /session notes is suspended/);
     const list = 'ls -A "$BERTH_STATE_DIR"; cat "$BERTH_STATE_DIR/new"';
     assert.equal(await caller.ok('turn', 'notes', list), 'new\nold\ntwo\n');
   });
@@ -162,10 +157,10 @@ describe('files into a running session', skipIf(noHelper), () => {
     chmodSync(there('gone', 'sub'), 0o500);
     symlinkSync('gone', there('alias'));
     await caller.ok('files', 'rm', 'notes', 'work/alias');
-    assert.match(await fails('files', 'rm', 'notes', 'work/gone'), /is a folder.*-r/);
-    assert.match(await fails('files', 'rm', 'notes', 'work/missing'), /there is no work\/missing/);
-    assert.match(await fails('files', 'rm', '-r', 'notes', 'work'), /path has to name something in work/);
-    assert.match(await fails('files', 'rm', '-r', 'notes', 'work/out/x'), /leads out of work/);
+    assert.match(await caller.fails('files', 'rm', 'notes', 'work/gone'), /is a folder.*-r/);
+    assert.match(await caller.fails('files', 'rm', 'notes', 'work/missing'), /there is no work\/missing/);
+    assert.match(await caller.fails('files', 'rm', '-r', 'notes', 'work'), /path has to name something in work/);
+    assert.match(await caller.fails('files', 'rm', '-r', 'notes', 'work/out/x'), /leads out of work/);
     await caller.ok('files', 'rm', '-r', 'notes', 'work/gone');
     assert.ok(!existsSync(there('gone')));
     await caller.ok('files', 'rm', 'notes', 'work/out');

@@ -40,11 +40,6 @@ describe('files of a running session', skipIf(noHelper), () => {
   const work = mkdtempSync(join(tmpdir(), 'berth-files-work-'));
   const everything = (path: string) => readdirSync(join(cwd, path), { recursive: true }).map(String).sort();
   const at = (...names: string[]) => join(cwd, ...names);
-  const fails = async (...args: string[]) => {
-    const { code, stdout, stderr } = await caller.berth(args);
-    assert.notEqual(code, 0, stdout);
-    return `${code} ${stderr}`;
-  };
 
   beforeAll(async () => {
     await caller.ok('local', 'up', '--detach');
@@ -138,28 +133,34 @@ describe('files of a running session', skipIf(noHelper), () => {
 
   test('what leads out of a root is refused, a FIFO does not block', async () => {
     for (const path of ['../../x', 'out', 'absolute', '/etc/passwd', 'site/../../home']) {
-      assert.match(await fails('files', 'cat', 'notes', `work/${path}`), /^1 .* leads out of work/);
+      assert.match(await caller.fails('files', 'cat', 'notes', `work/${path}`), /^1 .* leads out of work/);
     }
-    assert.match(await fails('files', 'cat', 'notes', 'work/site/pipe'), /is neither a file nor a folder/);
-    assert.match(await fails('files', 'cat', 'notes', 'work/none'), /^1 .*there is no work\/none/);
-    assert.match(await fails('files', 'ls', 'notes', 'workspace'), /the session has no workspace/);
-    assert.match(await fails('files', 'ls', 'notes', 'etc/passwd'), /^2 .*begins with no root/s);
+    assert.match(await caller.fails('files', 'cat', 'notes', 'work/site/pipe'), /is neither a file nor a folder/);
+    assert.match(await caller.fails('files', 'cat', 'notes', 'work/none'), /^1 .*there is no work\/none/);
+    assert.match(await caller.fails('files', 'ls', 'notes', 'workspace'), /the session has no workspace/);
+    assert.match(await caller.fails('files', 'ls', 'notes', 'etc/passwd'), /^2 .*begins with no root/s);
   });
 
   test('what cannot be put where it should leaves nothing behind', async () => {
     mkdirSync(at('taken', 'a'), { recursive: true });
     writeFileSync(at('taken', 'site'), 'a file');
     const before = everything('taken');
-    assert.match(await fails('cp', 'notes:work/a', 'taken'), /is a folder here and a file in the session/);
-    assert.match(await fails('cp', 'notes:work/site', 'taken'), /is a file here and a folder in the session/);
+    assert.match(await caller.fails('cp', 'notes:work/a', 'taken'), /is a folder here and a file in the session/);
+    assert.match(await caller.fails('cp', 'notes:work/site', 'taken'), /is a file here and a folder in the session/);
     mkdirSync(at('taken', 'deep', 'run'), { recursive: true });
-    assert.match(await fails('cp', 'notes:work/site/.', 'taken/deep'), /is a folder here and a file in the session/);
+    assert.match(
+      await caller.fails('cp', 'notes:work/site/.', 'taken/deep'),
+      /is a folder here and a file in the session/,
+    );
     rmSync(at('taken', 'deep'), { recursive: true });
-    assert.match(await fails('cp', 'notes:work/a', 'nowhere/a'), /there is no folder/);
-    assert.match(await fails('cp', 'notes:work/a', 'nowhere/'), /there is no folder/);
-    assert.match(await fails('cp', 'notes:work/a', '/dev/null'), /is neither a file nor a folder/);
-    assert.match(await fails('cp', 'notes:work/a', 'notes:work/b'), /nothing is copied from one session to another/);
-    assert.match(await fails('cp', 'a', 'b'), /neither "a" nor "b" is in a session/);
+    assert.match(await caller.fails('cp', 'notes:work/a', 'nowhere/a'), /there is no folder/);
+    assert.match(await caller.fails('cp', 'notes:work/a', 'nowhere/'), /there is no folder/);
+    assert.match(await caller.fails('cp', 'notes:work/a', '/dev/null'), /is neither a file nor a folder/);
+    assert.match(
+      await caller.fails('cp', 'notes:work/a', 'notes:work/b'),
+      /nothing is copied from one session to another/,
+    );
+    assert.match(await caller.fails('cp', 'a', 'b'), /neither "a" nor "b" is in a session/);
     assert.deepEqual(everything('taken'), before);
     assert.ok(!readdirSync(cwd).some((name) => name.startsWith('.berth-')));
   });
@@ -226,8 +227,8 @@ describe('files of a running session', skipIf(noHelper), () => {
 
   test('a suspended session says so, and one that is gone, too', async () => {
     await caller.ok('suspend', 'notes');
-    assert.match(await fails('files', 'ls', 'notes', 'work'), /^1 .*session notes is suspended/);
-    assert.match(await fails('files', 'ls', 'nothing', 'state'), /there is no session "nothing"/);
+    assert.match(await caller.fails('files', 'ls', 'notes', 'work'), /^1 .*session notes is suspended/);
+    assert.match(await caller.fails('files', 'ls', 'nothing', 'state'), /there is no session "nothing"/);
     await caller.ok('turn', 'notes', 'true');
     assert.equal(await caller.ok('files', 'cat', 'notes', 'work/a'), 'one\n');
   });

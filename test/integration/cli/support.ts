@@ -72,6 +72,13 @@ export class Caller {
     return stdout;
   }
 
+  /** Runs a command that has to fail; resolves with its exit code and its stderr. */
+  async fails(...args: string[]): Promise<string> {
+    const { code, stdout, stderr } = await this.berth(args);
+    assert.notEqual(code, 0, stdout);
+    return `${code} ${stderr}`;
+  }
+
   remove(): void {
     // Processes that have just been ended may still write.
     rmSync(this.root, { recursive: true, force: true, maxRetries: 10 });

@@ -9,7 +9,7 @@ import { sessionOrTurn, turnsOf } from '../cluster/stored.ts';
 import { withCluster } from '../connect/connect.ts';
 import { refused } from '../errors.ts';
 import { DownloadFolder } from '../files/download-folder.ts';
-import { formatObject } from '../print/print.ts';
+import { filesText, formatObject } from '../print/print.ts';
 import { printableName } from '../print/printable.ts';
 import { table } from '../print/table.ts';
 
@@ -76,7 +76,7 @@ export async function downloadArtifacts(
     }
     const there = artifacts.length - missing.length;
     const already = there > 0 ? `, ${there} already there` : '';
-    cli.say(`turn ${turn.metadata.name}: ${files(missing.length)} written${already}`);
+    cli.say(`turn ${turn.metadata.name}: ${filesText(missing.length)} written${already}`);
     sayLeftOut(turn, cli);
     return 0;
   });
@@ -134,5 +134,3 @@ function sayLeftOut({ metadata, status }: StoredTurn, cli: Cli): void {
   const more = count > named.length ? [`${count - named.length} more`] : [];
   cli.say(`turn ${metadata.name}: left out ${[...named, ...more].join(', ')}`);
 }
-
-const files = (count: number) => (count === 1 ? '1 file' : `${count} files`);

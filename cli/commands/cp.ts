@@ -10,6 +10,7 @@ import { receiveFile } from '../enter/receive-file.ts';
 import { receiveFolder } from '../enter/receive-folder.ts';
 import { send, sourceOf } from '../enter/send.ts';
 import { refused } from '../errors.ts';
+import { filesText } from '../print/print.ts';
 import { printableName } from '../print/printable.ts';
 import { grew } from './files.ts';
 
@@ -77,7 +78,7 @@ async function receive(open: OpenSession, source: Place, target: Target, cli: Cl
   const { end, files, leftOut } = await receiveFolder(path, withProgress(data, { what: shown(source) }, cli));
   for (const link of leftOut) cli.say(`left out ${printableName(link)}: a link that leads out of the folder`);
   await cli.out(`${printableName(path)}\n`);
-  cli.say(`${files === 1 ? '1 file' : `${files} files`} written`);
+  cli.say(`${filesText(files)} written`);
   return tellProblems(end, cli);
 }
 

@@ -8,6 +8,7 @@ import { staysInside } from '../../core/links.ts';
 import type { Cli } from '../cli.ts';
 import { failed, refused } from '../errors.ts';
 import { asFailure } from '../files/download-folder.ts';
+import { filesText } from '../print/print.ts';
 import { printableName } from '../print/printable.ts';
 import { type Place, shown } from './place.ts';
 import { Progress } from './progress.ts';
@@ -91,7 +92,7 @@ async function sendFolder(open: OpenSession, source: Source, target: Place, cli:
   try {
     const end = await uploadFolder(open, { ...target, length }, entries());
     const files = found.filter(({ type }) => type === 'file').length;
-    cli.say(`${files === 1 ? '1 file' : `${files} files`} written`);
+    cli.say(`${filesText(files)} written`);
     return end;
   } finally {
     progress.end();

@@ -6,6 +6,7 @@ import type { SessionStatus } from '../../core/resources/session.ts';
 import { isTerminal } from '../../core/resources/turn-phases.ts';
 import type { Terminal } from '../cli.ts';
 import { firstLines, lastLines } from './excerpt.ts';
+import { filesText } from './print.ts';
 import { hanging } from './printable.ts';
 import { table } from './table.ts';
 
@@ -101,8 +102,7 @@ function artifactsOf({ metadata, spec, status }: StoredTurn): string | undefined
   if (artifacts.length === 0 && !artifactsLeftOut) return undefined;
   const bytes = artifacts.reduce((sum, artifact) => sum + artifact.bytes, 0);
   const without = artifactsLeftOut ? `, ${artifactsLeftOut.count} left out` : '';
-  const files = artifacts.length === 1 ? '1 file' : `${artifacts.length} files`;
-  return `${files} of ${bytes} bytes${without} (berth artifacts list ${spec.session} --turn ${metadata.name})`;
+  return `${filesText(artifacts.length)} of ${bytes} bytes${without} (berth artifacts list ${spec.session} --turn ${metadata.name})`;
 }
 
 /** Describes the turn's last question and the decision. */

@@ -26,3 +26,6 @@ export function nameOf(object: KubeObject): string {
   const group = apiVersion.includes('/') ? `.${apiVersion.split('/')[0]}` : '';
   return `${kind.toLowerCase()}${group}/${object.metadata.name}`;
 }
+
+/** Returns `1 file` or `2 files`. */
+export const filesText = (count: number): string => (count === 1 ? '1 file' : `${count} files`);

@@ -95,7 +95,7 @@ describe('ready and bind', () => {
     await runner.frame('bound');
   });
 
-  test('a bind that fails leaves the runner unbound, says why on stderr, and can be had later', async () => {
+  test('a bind that fails leaves the runner unbound, says why on stderr, and can be bound later', async () => {
     await using runner = new RunnerHarness({ agent: { secretFiles: [{ path: 'key' }] } });
     await runner.ready();
     runner.bind();

@@ -5,7 +5,7 @@ import { repeated, type Surroundings } from './repeated.ts';
 import { CLASSES, environmentOf, NAMESPACES } from './users.ts';
 import { create, nothing } from './writes.ts';
 
-/** Requirements: packages that can be had, one that no index has, and one whose index fails now and then. */
+/** Requirements: packages that exist, one that no index has, and one whose index fails now and then. */
 const SOUND = ['a', 'b'] as const;
 const UNSOLVABLE = 'unsolvable';
 const FLAKY = 'flaky';

@@ -10,6 +10,7 @@ const MAX_LINES = 30;
 /** Files of at most 30 lines that one other file imports, and why each stands alone. */
 const ALONE: Record<string, string> = {
   'api/auth/known-tokens.ts': 'a cache with a rule of its own: what it remembers of a token, and for how long',
+  'cli/commands/shell.ts': 'each command of this folder stands in its file',
   'controller/act/make-room.ts': 'an action that has nothing in common with those of other files',
   'controller/act/read-files.ts': 'an action that has nothing in common with those of other files',
   'controller/caches/environments.ts': 'each kind of object of this folder stands in its file',

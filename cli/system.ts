@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { StringDecoder } from 'node:string_decoder';
 import { isatty } from 'node:tty';
+import { anySignal } from '../core/abort.ts';
 import type { Clock } from '../core/runtime.ts';
 import { systemClock, systemRandom } from '../core/system.ts';
 import type { Cli, Console, Terminal } from './cli.ts';
@@ -121,7 +122,7 @@ export function systemCli(): Cli {
       isatty(0) && process.stderr.isTTY
         ? async (question, signal = interruption.signal) => {
             const { ask } = await import('./input/ask.ts');
-            return status.without(() => ask(question, AbortSignal.any([interruption.signal, signal])));
+            return status.without(() => ask(question, anySignal(interruption.signal, signal)));
           }
         : undefined,
     console: isatty(0) && process.stdout.isTTY ? processConsole : undefined,

@@ -1,3 +1,4 @@
+import { anySignal } from '../core/abort.ts';
 import { PROTOCOL_VERSION } from '../core/frames/messages.ts';
 import type { KubeApi } from '../core/kube/types.ts';
 import { API_GROUP_VERSION } from '../core/resources/names.ts';
@@ -178,7 +179,7 @@ export class Controller {
 
   async #start(leadership: Leadership): Promise<void> {
     const { api, config, clock, random, log, meter } = this.#options;
-    const signal = AbortSignal.any([leadership.signal, this.#stopped.signal]);
+    const signal = anySignal(leadership.signal, this.#stopped.signal);
     if (signal.aborted) return;
     const leased = learningApi(
       leasedApi(api, () => this.#elector.deadlineLeftMs()),

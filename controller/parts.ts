@@ -1,3 +1,4 @@
+import { anySignal } from '../core/abort.ts';
 import { refOf } from '../core/kube/cache.ts';
 import type { KubeApi } from '../core/kube/types.ts';
 import type { StoredTurn } from '../core/resources/kinds.ts';
@@ -137,7 +138,7 @@ export function partsOf(options: PartsOptions, { isReady, onReady, onOpen, closi
     requeue: (key) => sessions.changedLast(key),
     reserve: (key, ms) => ledger.reservations.holdForLateWrite(key, ms),
     open: onOpen,
-    signal: AbortSignal.any([signal, closing]),
+    signal: anySignal(signal, closing),
   });
   const intervalMs = config.BERTH_GARBAGE_INTERVAL;
   const networkPolicies = new NetworkPolicies({ ...tools, caches, epoch, intervalMs: intervalMs * 10 });

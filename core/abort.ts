@@ -20,3 +20,17 @@ export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Prom
     promise.then(resolve, reject).finally(remove);
   });
 }
+
+/** The signals that each signal of `anySignal` follows. */
+const followed = new WeakMap<AbortSignal, readonly AbortSignal[]>();
+
+/**
+ * Returns a signal that aborts with the first of the signals. It keeps them in memory as long as it is there itself: a
+ * signal of `AbortSignal.any` alone never aborts where the one that aborted is collected before anybody looks
+ * (nodejs/node#65995, Node 24.16 and later).
+ */
+export function anySignal(...signals: readonly AbortSignal[]): AbortSignal {
+  const signal = AbortSignal.any([...signals]);
+  followed.set(signal, signals);
+  return signal;
+}

@@ -1,5 +1,7 @@
 /** Output and input of commands in sessions, over connections that the API has opened. */
+
 import { isUtf8 } from 'node:buffer';
+import { anySignal } from '../../core/abort.ts';
 import type { FrameStream } from '../../core/enter/client.ts';
 import { encodeFrame, INPUT_WINDOW, positionAt, positionBytes } from '../../core/enter/frames.ts';
 import type { CommandExit, CommandReady } from '../../core/enter/hello.ts';
@@ -56,7 +58,7 @@ export async function collect(
     }
   };
   const timer = new AbortController();
-  const over = delay(clock, ms, AbortSignal.any([signal, timer.signal])).catch(() => undefined);
+  const over = delay(clock, ms, anySignal(signal, timer.signal)).catch(() => undefined);
   await Promise.race([read(), over]).finally(() => timer.abort());
   frames.close();
   const text = (stream: 'stdout' | 'stderr'): Text => {

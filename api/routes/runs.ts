@@ -1,3 +1,4 @@
+import { anySignal } from '../../core/abort.ts';
 import { ifThere } from '../../core/kube/errors.ts';
 import { watchOne } from '../../core/kube/watch-one.ts';
 import { parseDuration } from '../../core/resources/duration.ts';
@@ -120,7 +121,7 @@ async function sessionAfter(
   const timer = new AbortController();
   const cancelTimer = clock.setTimer(COUNTED_MS, () => timer.abort());
   try {
-    const over = AbortSignal.any([signal, timer.signal]);
+    const over = anySignal(signal, timer.signal);
     for await (const now of watchOne(api, sessions, { namespace, name }, { signal: over })) {
       if (now) session = now;
       if (!now || isCounted(now)) break;

@@ -1,3 +1,4 @@
+import { anySignal } from '../../core/abort.ts';
 import { mayPass } from '../../core/kube/retry.ts';
 import type { KubeApi } from '../../core/kube/types.ts';
 import { watchOne } from '../../core/kube/watch-one.ts';
@@ -30,7 +31,7 @@ export class Waits {
   ): Promise<StoredTurn | undefined> {
     const timer = new AbortController();
     const cancelTimer = this.#clock.setTimer(timeoutMs, () => timer.abort());
-    const over = AbortSignal.any([signal, timer.signal]);
+    const over = anySignal(signal, timer.signal);
     const seen = { turn: known };
     let wasAnswered = known !== undefined;
     try {

@@ -1,4 +1,4 @@
-import { onAbort } from '../../core/abort.ts';
+import { anySignal, onAbort } from '../../core/abort.ts';
 import { States, type StatesOptions } from '../../core/follow/states.ts';
 import { TransportError } from '../../core/kube/errors.ts';
 
@@ -36,7 +36,7 @@ export class WatchedNamespaces {
     const patience = new AbortController();
     const cancel = this.#options.clock.setTimer(PATIENCE_MS, () => patience.abort());
     try {
-      await states.synced(AbortSignal.any([signal, patience.signal]));
+      await states.synced(anySignal(signal, patience.signal));
       return states;
     } catch (error) {
       if (signal.aborted || !patience.signal.aborted) throw error;

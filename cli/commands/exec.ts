@@ -1,3 +1,4 @@
+import { anySignal } from '../../core/abort.ts';
 import { RemoteCommand } from '../../core/enter/command.ts';
 import type { CommandListed, CommandStart } from '../../core/enter/hello.ts';
 import { randomSuffix } from '../../core/generated-name.ts';
@@ -121,7 +122,7 @@ async function detach(id: string, start: CommandStart, { open, watch }: Entered,
     onOutput: () => {},
     onLost: () => {},
     onReady: () => begun.abort(),
-    signal: AbortSignal.any([begun.signal, interrupted]),
+    signal: anySignal(begun.signal, interrupted),
   });
   await command.run().catch((error) => {
     if (!begun.signal.aborted) throw error;

@@ -1,3 +1,4 @@
+import { anySignal } from '../../core/abort.ts';
 import { defined } from '../../core/defined.ts';
 import { ApiError } from '../../core/kube/errors.ts';
 import type { KubeObject, Stored, WatchEvent } from '../../core/kube/types.ts';
@@ -177,8 +178,7 @@ async function watchObjects(
 }
 
 /** Aborts on Ctrl-C, and once an outage has lasted too long. */
-const endOfWatch = ({ outages }: KubeCluster, cli: Cli): AbortSignal =>
-  AbortSignal.any([cli.interrupted, outages.over]);
+const endOfWatch = ({ outages }: KubeCluster, cli: Cli): AbortSignal => anySignal(cli.interrupted, outages.over);
 
 function watching(
   { resource, scope }: Place,
@@ -189,7 +189,7 @@ function watching(
 ): AsyncIterable<WatchEvent<KubeObject>> {
   // A watch that is silent longer than it was asked to last is dead.
   const silence = AbortSignal.timeout((WATCH_SECONDS + 15) * 1000);
-  const signal = AbortSignal.any([cli.interrupted, silence]);
+  const signal = anySignal(cli.interrupted, silence);
   const options = { ...scope, resourceVersion, timeoutSeconds: WATCH_SECONDS, signal };
   return api.watch(resource, accept === undefined ? options : { ...options, accept });
 }

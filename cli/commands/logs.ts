@@ -1,3 +1,4 @@
+import { anySignal } from '../../core/abort.ts';
 import { readable } from '../../core/pod-log/session-text.ts';
 import { type StoredSession, type StoredTurn, sessions, turns } from '../../core/resources/kinds.ts';
 import { isTerminal } from '../../core/resources/turn-phases.ts';
@@ -80,7 +81,7 @@ async function followTurn(queued: StoredTurn, cluster: Cluster, cli: Cli): Promi
   }
   const { name, uid } = turn.metadata;
   const ended = new AbortController();
-  const signal = AbortSignal.any([cli.interrupted, ended.signal]);
+  const signal = anySignal(cli.interrupted, ended.signal);
   const session = await getSession(cluster, turn.spec.session, signal);
   let printed = 0;
   const counted = async function* (text: AsyncIterable<string>) {
@@ -143,7 +144,7 @@ function liveText(
   cluster: Cluster,
   signal: AbortSignal,
 ): AsyncIterable<string> {
-  const either = AbortSignal.any([signal, cluster.outages.over]);
+  const either = anySignal(signal, cluster.outages.over);
   return cluster.text(session, { follow: true, ...startOf(turn), signal: either });
 }
 

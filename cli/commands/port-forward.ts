@@ -1,3 +1,4 @@
+import { anySignal } from '../../core/abort.ts';
 import { helloFor } from '../../core/enter/client.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
 import { getSession } from '../cluster/stored.ts';
@@ -18,7 +19,7 @@ export async function portForward(name: string, pairs: Forward[], flags: PortFor
   try {
     return await withCluster(flags, cli, async (cluster) => {
       const ended = new AbortController();
-      const signal = AbortSignal.any([cli.interrupted, ended.signal]);
+      const signal = anySignal(cli.interrupted, ended.signal);
       const session = await getSession(cluster, name, signal);
       // A session that cannot be entered is refused before anything listens.
       helloFor(session, { want: 'ports' });

@@ -1,3 +1,4 @@
+import { anySignal } from '../../core/abort.ts';
 import type { Placed } from '../../core/follow/session-events.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
 import { getSession } from '../cluster/stored.ts';
@@ -17,7 +18,7 @@ export interface WatchFlags extends ClusterFlags {
 export async function watch(name: string | undefined, flags: WatchFlags, cli: Cli): Promise<number> {
   if (name === undefined && flags.logs) throw refused('--logs needs the name of a session');
   return withCluster(flags, cli, async (cluster) => {
-    const signal = AbortSignal.any([cli.interrupted, cluster.outages.over]);
+    const signal = anySignal(cli.interrupted, cluster.outages.over);
     const session = name === undefined ? undefined : await getSession(cluster, name, signal);
     const events: AsyncIterable<Placed> = session
       ? cluster.sessionEvents(session, { logs: flags.logs === true, signal }, cli)

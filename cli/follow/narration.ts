@@ -1,3 +1,4 @@
+import { anySignal } from '../../core/abort.ts';
 import type { StreamEvent } from '../../core/follow/events.ts';
 import { parseEventLine } from '../../core/pod-log/agent-events.ts';
 import { type StoredSession, type StoredTurn, sessions } from '../../core/resources/kinds.ts';
@@ -81,7 +82,7 @@ class Narration {
 
   async #run(): Promise<void> {
     const { session, cluster, cli } = this.#options;
-    const signal = AbortSignal.any([cli.interrupted, this.#stop.signal]);
+    const signal = anySignal(cli.interrupted, this.#stop.signal);
     try {
       for await (const { id, event } of cluster.sessionEvents(session, { logs: true, signal }, cli))
         this.#show(event, id);
@@ -144,7 +145,7 @@ class Narration {
     const { cluster, cli } = this.#options;
     const over = new AbortController();
     this.#deciding = { id: data.id, over };
-    void askInPlace(data, cluster, cli, AbortSignal.any([cli.interrupted, over.signal]));
+    void askInPlace(data, cluster, cli, anySignal(cli.interrupted, over.signal));
   }
 
   #decided(): void {

@@ -1,3 +1,4 @@
+import { anySignal } from '../../core/abort.ts';
 import { follow } from '../../core/kube/follow.ts';
 import type { KubeObject, Resource, Stored } from '../../core/kube/types.ts';
 import type { Clock } from '../../core/runtime.ts';
@@ -13,5 +14,5 @@ export function followObject<T extends KubeObject>(
   name: string,
   { clock, signal }: { clock: Clock; signal: AbortSignal },
 ): AsyncGenerator<Stored<T> | undefined> {
-  return follow(api, resource, { namespace, name }, { clock, signal: AbortSignal.any([signal, outages.over]) });
+  return follow(api, resource, { namespace, name }, { clock, signal: anySignal(signal, outages.over) });
 }

@@ -1,3 +1,4 @@
+import { anySignal } from '../../core/abort.ts';
 export interface PoolOptions {
   /** Maximum number of items that are processed at the same time. */
   max: number;
@@ -17,7 +18,7 @@ export async function runAll<T, R>(
   take: (result: R) => Promise<void>,
 ): Promise<void> {
   const failed = new AbortController();
-  const either = AbortSignal.any([signal, failed.signal]);
+  const either = anySignal(signal, failed.signal);
   const done = new Map<number, R>();
   let next = 0;
   let taken = 0;

@@ -1,3 +1,4 @@
+import { anySignal } from '../../core/abort.ts';
 import { ApiError, ifThere } from '../../core/kube/errors.ts';
 import { apiVersionOf } from '../../core/kube/paths.ts';
 import type {
@@ -85,7 +86,7 @@ export class ServerObjects implements Pick<KubeApi, 'get' | 'list' | 'watch'> {
       return { type: 'MODIFIED', object };
     };
     try {
-      const both = over ? AbortSignal.any([signal, over]) : signal;
+      const both = over ? anySignal(signal, over) : signal;
       const chunks = await this.#client.stream(path, { headers, signal: both, idleTimeoutMs: SILENCE_MS });
       // A deletion before the stream began is not in it.
       const first = await read();

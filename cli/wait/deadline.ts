@@ -1,3 +1,4 @@
+import { anySignal } from '../../core/abort.ts';
 import type { Cli } from '../cli.ts';
 
 /** The end of a wait: Ctrl-C, or the time that a flag allows. */
@@ -12,7 +13,7 @@ export function deadline({ clock, interrupted }: Pick<Cli, 'clock' | 'interrupte
   const over = new AbortController();
   const cancel = clock.setTimer(ms, () => over.abort(new Error('the deadline has passed')));
   return {
-    signal: AbortSignal.any([interrupted, over.signal]),
+    signal: anySignal(interrupted, over.signal),
     get isOver() {
       return over.signal.aborted;
     },

@@ -1,3 +1,4 @@
+import { anySignal } from '../../core/abort.ts';
 import { parseDuration } from '../../core/resources/duration.ts';
 import { type StoredSession, sessions } from '../../core/resources/kinds.ts';
 import type { Cli } from '../cli.ts';
@@ -26,7 +27,7 @@ export async function untilPodReleased<T>(
   look: (session: StoredSession) => T | undefined,
 ): Promise<T> {
   const timer = timeout === undefined ? undefined : AbortSignal.timeout(parseDuration(timeout));
-  const signal = timer ? AbortSignal.any([cli.interrupted, timer]) : cli.interrupted;
+  const signal = timer ? anySignal(cli.interrupted, timer) : cli.interrupted;
   let said = '';
   let last: StoredSession | undefined;
   try {

@@ -1,3 +1,4 @@
+import { anySignal } from '../../core/abort.ts';
 import { type StoredSession, type StoredTurn, sessions, turns } from '../../core/resources/kinds.ts';
 import { isTerminal, type TurnPhase } from '../../core/resources/turn-phases.ts';
 import { pause } from '../../core/runtime.ts';
@@ -43,7 +44,7 @@ export async function waitForTurn(
 ) {
   let phase: TurnPhase | undefined;
   const done = new AbortController();
-  const explaining = explainWaiting(turn, cluster, cli, AbortSignal.any([signal, done.signal]), () => {
+  const explaining = explainWaiting(turn, cluster, cli, anySignal(signal, done.signal), () => {
     return phase === 'AwaitingApproval' && !asks ? 'Running' : phase;
   });
   try {

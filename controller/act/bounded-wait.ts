@@ -1,4 +1,4 @@
-import { unlessAborted } from '../../core/abort.ts';
+import { anySignal, unlessAborted } from '../../core/abort.ts';
 import type { Effects } from './context.ts';
 
 /** Poll interval of `unless`. */
@@ -36,7 +36,7 @@ export async function boundedWait<T>(
     else cancel = clock.setTimer(Math.min(LOOK_MS, Math.max(1, until - clock.monotonic())), look);
   };
   look();
-  const both = AbortSignal.any([signal, bounded.signal]);
+  const both = anySignal(signal, bounded.signal);
   try {
     both.throwIfAborted();
     // A store that ignores the signal must not hold the session for it.

@@ -1,3 +1,4 @@
+import { anySignal } from '../../core/abort.ts';
 import { keyOf } from '../../core/kube/cache.ts';
 import type { Informer } from '../../core/kube/informer.ts';
 import type { KubeObject, Resource, Stored } from '../../core/kube/types.ts';
@@ -144,7 +145,7 @@ export function informerCaches(options: CachesOptions): Caches {
       if (late.length === 0) return;
       // A session whose files or environment are not known yet would lose its position in the queue.
       const over = new AbortController();
-      const patience = pause(clock, OPTIONAL_PATIENCE_MS, AbortSignal.any([signal, over.signal]));
+      const patience = pause(clock, OPTIONAL_PATIENCE_MS, anySignal(signal, over.signal));
       await Promise.race([Promise.all(late.map((informer) => informer.synced(signal))), patience]).finally(() =>
         over.abort(),
       );

@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { anySignal } from '../../core/abort.ts';
 import { refOf } from '../../core/kube/cache.ts';
 import { ifThere, isAlreadyExists, isConflict, isNotFound, isRefusal } from '../../core/kube/errors.ts';
 import { environments, type Session, type StoredEnvironment, sessions } from '../../core/resources/kinds.ts';
@@ -82,7 +83,7 @@ export class Environments extends QueueController {
 
   protected override reconcile(key: string, builds: AbortSignal): Promise<number | undefined> {
     if (key === UNUSED) return this.#sweep(builds);
-    return this.#environment(key, AbortSignal.any([builds, this.#options.closing]), builds);
+    return this.#environment(key, anySignal(builds, this.#options.closing), builds);
   }
 
   /** `builds`: signal for the creation and the deletion of a build, which a stop finishes. */

@@ -1,4 +1,4 @@
-import { onAbort } from '../../core/abort.ts';
+import { anySignal, onAbort } from '../../core/abort.ts';
 import { keyOf, refOf } from '../../core/kube/cache.ts';
 import type { StoreKey } from '../../core/store/store.ts';
 import type { Watches } from '../caches/watches.ts';
@@ -65,9 +65,7 @@ export class Garbage extends QueueController {
   constructor(options: GarbageOptions) {
     super(options, { name: 'garbage', workers: 2, backoff: { baseMs: 1_000, maxMs: 10 * 60_000 } });
     this.#options = options;
-    onAbort(AbortSignal.any([options.signal, options.closing]), () =>
-      this.#rooms.end(new Error('the controller is stopping')),
-    );
+    onAbort(anySignal(options.signal, options.closing), () => this.#rooms.end(new Error('the controller is stopping')));
   }
 
   override start(): void {
@@ -110,7 +108,7 @@ export class Garbage extends QueueController {
 
   protected override reconcile(key: string, removals: AbortSignal): Promise<number | undefined> {
     const tools = { ...this.#options, removals };
-    const signal = AbortSignal.any([removals, tools.closing]);
+    const signal = anySignal(removals, tools.closing);
     if (key.startsWith(ROOM)) return this.#room(tools, key.slice(ROOM.length), signal);
     return key === ORPHANS ? this.#orphans(tools, signal) : this.#session(tools, key, signal);
   }

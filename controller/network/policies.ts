@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { anySignal } from '../../core/abort.ts';
 import type { NetworkPolicy } from '../../core/kube/builtin.ts';
 import { refOf } from '../../core/kube/cache.ts';
 import { ApiError, isAlreadyExists, isConflict, isNotFound } from '../../core/kube/errors.ts';
@@ -129,7 +130,7 @@ export class NetworkPolicies extends QueueController {
   protected override async reconcile(key: string, stopped: AbortSignal): Promise<number | undefined> {
     const { caches, intervalMs, closing } = this.#options;
     // A request that is cut off does no harm: a later leader writes a policy before it relies on it.
-    const signal = AbortSignal.any([stopped, closing]);
+    const signal = anySignal(stopped, closing);
     const { namespace, name } = refOf(key);
     // Usage is unknown in a namespace that cannot be read.
     if (caches.closed(namespace)) return this.jittered(intervalMs);

@@ -1,3 +1,4 @@
+import { anySignal } from '../../core/abort.ts';
 import { isAlreadyExists, isConflict, isNotFound } from '../../core/kube/errors.ts';
 import type { KubeApi } from '../../core/kube/types.ts';
 import { type Clock, delay, type Logger, type Random } from '../../core/runtime.ts';
@@ -218,7 +219,7 @@ export class LeaderElector {
     const { clock, log } = this.#options;
     if (this.#term !== undefined || !this.#lease.otherHolder || this.#isExpired) return false;
     const silence = new AbortController();
-    const signal = AbortSignal.any([this.#stopped.signal, silence.signal]);
+    const signal = anySignal(this.#stopped.signal, silence.signal);
     let wasSilent = false;
     let cancel = () => {};
     const listen = () => {

@@ -1,3 +1,4 @@
+import { anySignal } from '../../core/abort.ts';
 import type { Backoff } from '../../core/kube/backoff.ts';
 import type { KubeApi } from '../../core/kube/types.ts';
 import type { Clock, Logger, Random } from '../../core/runtime.ts';
@@ -43,7 +44,7 @@ export abstract class QueueController {
       clock,
       random,
       log,
-      process: (key, stopped) => this.reconcile(key, AbortSignal.any([signal, stopped])),
+      process: (key, stopped) => this.reconcile(key, anySignal(signal, stopped)),
     });
   }
 

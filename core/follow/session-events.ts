@@ -1,3 +1,4 @@
+import { anySignal } from '../abort.ts';
 import type { Clock } from '../runtime.ts';
 import {
   formatSessionCursor,
@@ -52,7 +53,7 @@ export async function* sessionEvents(
   if (!view) return yield { id: after(), event: deleted };
 
   const stop = new AbortController();
-  const ended = AbortSignal.any([signal, stop.signal]);
+  const ended = anySignal(signal, stop.signal);
   const givenAt = states.runningTurn(name)?.givenAt;
   const lines = podLines(read, statesOf(states, name, uid, ended), {
     clock,

@@ -1,3 +1,4 @@
+import { anySignal } from '../abort.ts';
 import { Informer } from '../kube/informer.ts';
 import { compareVersions } from '../kube/resource-version.ts';
 import type { KubeApi } from '../kube/types.ts';
@@ -134,7 +135,7 @@ export class States {
     this.#followers.add(pending);
     try {
       while (isNeeded()) {
-        await pending.arrival(AbortSignal.any([signal, patience.signal]));
+        await pending.arrival(anySignal(signal, patience.signal));
         pending.take();
       }
     } catch (error) {

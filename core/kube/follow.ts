@@ -1,3 +1,4 @@
+import { anySignal } from '../abort.ts';
 import { type Clock, delay } from '../runtime.ts';
 import { ApiError, isExpired } from './errors.ts';
 import { mayPass } from './retry.ts';
@@ -28,7 +29,7 @@ export async function* follow<T extends KubeObject>(
   let wasListed = false;
   for (;;) {
     const silence = AbortSignal.timeout((WATCH_SECONDS + 15) * 1000);
-    const watchSignal = AbortSignal.any([signal, silence]);
+    const watchSignal = anySignal(signal, silence);
     let isListed = false;
     try {
       for await (const object of watchOne(api, resource, ref, { signal, watchSignal, timeoutSeconds: WATCH_SECONDS })) {

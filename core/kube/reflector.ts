@@ -1,4 +1,4 @@
-import { onAbort } from '../abort.ts';
+import { anySignal, onAbort } from '../abort.ts';
 import { defined } from '../defined.ts';
 import { type Clock, delay, type Logger, type Random } from '../runtime.ts';
 import { backoffMs } from './backoff.ts';
@@ -92,7 +92,7 @@ export class Reflector<T extends KubeObject, C extends CachedObject> {
     while (!signal.aborted) {
       const asked = new AbortController();
       this.#interrupt = () => asked.abort(new Error(`a new list of ${resource.plural} was asked for`));
-      const either = AbortSignal.any([signal, asked.signal]);
+      const either = anySignal(signal, asked.signal);
       try {
         if (!listed || this.#asking.length > 0) await this.#list(signal);
         listed = true;

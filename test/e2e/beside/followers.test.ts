@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, describe, test } from 'vitest';
+import { anySignal } from '../../../core/abort.ts';
 import { eventually } from '../../support/eventually.ts';
 import { caller } from '../support/caller.ts';
 import { apply, ended, kubectl, makeNamespace, session, turn, until } from '../support/cluster.ts';
@@ -20,7 +21,7 @@ describe('those who follow sessions that start in the pods of a pool', () => {
     const url = `http://127.0.0.1:${forward.port}/v1/namespaces/${namespace}/sessions/${name}/events?logs`;
     const stop = new AbortController();
     const headers = { authorization: `Bearer ${token}`, ...(lastId ? { 'last-event-id': lastId } : {}) };
-    const answer = await fetch(url, { headers, signal: AbortSignal.any([stop.signal, AbortSignal.timeout(600_000)]) });
+    const answer = await fetch(url, { headers, signal: anySignal(stop.signal, AbortSignal.timeout(600_000)) });
     assert.equal(answer.status, 200);
     let text = '';
     const reading = (async () => {

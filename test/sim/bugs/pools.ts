@@ -352,7 +352,12 @@ export const poolBugs: readonly Bug[] = [
       {
         file: 'controller/pools/pools.ts',
         find: 'super(options, {',
-        replace: 'super({ ...options, signal: AbortSignal.any([options.signal, options.closing]) }, {',
+        replace: 'super({ ...options, signal: anySignal(options.signal, options.closing) }, {',
+      },
+      {
+        file: 'controller/pools/pools.ts',
+        find: "import { isDeepStrictEqual } from 'node:util';",
+        replace: "import { anySignal } from '../../core/abort.ts'; import { isDeepStrictEqual } from 'node:util';",
       },
     ],
   },

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { anySignal } from '../../../core/abort.ts';
 import { digestOf } from '../../../core/artifacts/packed.ts';
 import type { Decided } from '../../../core/frames/messages.ts';
 import { MAX_METADATA_BYTES } from '../../../core/resources/limits.ts';
@@ -189,7 +190,7 @@ class Agent {
       }
       this.#rest();
       const answered = new AbortController();
-      this.#writeUntil(AbortSignal.any([signal, answered.signal]));
+      this.#writeUntil(anySignal(signal, answered.signal));
       const answer = await Promise.race([this.#options.socket({ do: 'approve', question }, signal), this.#aborted]);
       answered.abort();
       this.#since = this.#options.process.monotonic();

@@ -1,7 +1,14 @@
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { test } from 'vitest';
-import { aborted, onAbort, unlessAborted } from '../../../core/abort.ts';
+import { aborted, anySignal, onAbort, unlessAborted } from '../../../core/abort.ts';
+
+const ROOT = join(import.meta.dirname, '../../..');
 
 const listeners = (signal: AbortSignal) => getEventListeners(signal, 'abort').length;
 
@@ -37,4 +44,31 @@ test('a promise is left when the signal aborts, and leaves no listener when it s
   const left = unlessAborted(new Promise(() => {}), controller.signal);
   controller.abort(new Error('the reason'));
   await assert.rejects(left, /the reason/);
+});
+
+test('a signal of several is aborted by one of them that is gone before anybody looks', async () => {
+  setFlagsFromString('--expose-gc');
+  const collectGarbage: () => void = runInNewContext('gc');
+  const lasting = new AbortController();
+  const abortOneAtOnce = () => {
+    const brief = new AbortController();
+    const either = anySignal(lasting.signal, brief.signal);
+    brief.abort('over');
+    return either;
+  };
+  const either = abortOneAtOnce();
+  await setImmediate();
+  collectGarbage();
+  assert.equal(either.aborted, true);
+  assert.equal(either.reason, 'over');
+});
+
+test('signals are combined by anySignal alone', () => {
+  const files = globSync('{api,cli,controller,core,local,runner,test}/**/*.ts', { cwd: ROOT });
+  const own = ['core/abort.ts', 'test/unit/core/abort.test.ts'];
+  const others = files.filter((file) => readFileSync(join(ROOT, file), 'utf8').includes('AbortSignal.any('));
+  assert.deepEqual(
+    others.filter((file) => !own.includes(file)),
+    [],
+  );
 });

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import { type NamespaceLabelsOptions, namespaceLabels } from '../../../../controller/caches/namespaces.ts';
+import { anySignal } from '../../../../core/abort.ts';
 import { ApiError } from '../../../../core/kube/errors.ts';
 import { silentLogger } from '../../../../core/system.ts';
 import { seededRandom } from '../../../support/random.ts';
@@ -22,7 +23,7 @@ async function aNamespace(rights: 'per namespace' | 'for all') {
     get: async () => read(),
     list: async () => ({ items: [read()], metadata: { resourceVersion: String(version) } }),
     watch: async function* (_resource: object, { signal }: { signal: AbortSignal }) {
-      const ends = AbortSignal.any([signal, broken.signal]);
+      const ends = anySignal(signal, broken.signal);
       if (!ends.aborted) await new Promise((resolve) => ends.addEventListener('abort', resolve, { once: true }));
       throw server.failure ?? new Error('the watch has ended');
     },

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const uint32_t K[64] = {
+const uint32_t SHA256_K[64] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5, 0xd807aa98, 0x12835b01, 0x243185be,
     0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174, 0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa,
     0x5cb0a9dc, 0x76f988da, 0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967, 0x27b70a85,
@@ -23,7 +23,7 @@ static void add_block(uint32_t state[8], const unsigned char *at) {
   }
   uint32_t a = state[0], b = state[1], c = state[2], d = state[3], e = state[4], f = state[5], g = state[6], h = state[7];
   for (int i = 0; i < 64; i++) {
-    uint32_t t1 = h + (rotated(e, 6) ^ rotated(e, 11) ^ rotated(e, 25)) + ((e & f) ^ (~e & g)) + K[i] + w[i];
+    uint32_t t1 = h + (rotated(e, 6) ^ rotated(e, 11) ^ rotated(e, 25)) + ((e & f) ^ (~e & g)) + SHA256_K[i] + w[i];
     uint32_t t2 = (rotated(a, 2) ^ rotated(a, 13) ^ rotated(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
     h = g, g = f, f = e, e = d + t1, d = c, c = b, b = a, a = t1 + t2;
   }
@@ -34,6 +34,12 @@ void sha256_begin(struct sha256 *hash) {
   static const uint32_t first[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
   memcpy(hash->state, first, sizeof first);
   hash->length = 0;
+  hash->is_built_in = sha256_is_built_in();
+}
+
+static void add_blocks(struct sha256 *hash, const unsigned char *at, size_t count) {
+  if (hash->is_built_in) sha256_add_blocks(hash->state, at, count);
+  else for (; count > 0; count--, at += 64) add_block(hash->state, at);
 }
 
 void sha256_add(struct sha256 *hash, const void *bytes, size_t length) {
@@ -46,10 +52,10 @@ void sha256_add(struct sha256 *hash, const void *bytes, size_t length) {
     at += taken;
     length -= taken;
     if (held + taken < 64) return;
-    add_block(hash->state, hash->block);
+    add_blocks(hash, hash->block, 1);
   }
-  for (; length >= 64; at += 64, length -= 64) add_block(hash->state, at);
-  if (length > 0) memcpy(hash->block, at, length);
+  add_blocks(hash, at, length / 64);
+  memcpy(hash->block, at + length / 64 * 64, length % 64);
 }
 
 void sha256_end(struct sha256 *hash, char hex[65]) {

@@ -26,7 +26,8 @@ interface Answer {
 
 const folder = mkdtempSync(join(tmpdir(), 'berth-helper-'));
 const root = join(folder, 'work');
-const walking = join(folder, 'walking');
+/** A helper without calls and instructions that not every machine has. */
+const plain = join(folder, 'plain');
 const MiB = 2 ** 20;
 
 /** Has a helper carry out an order and resolves with its frames. `started`: called once it has answered `ready`. */
@@ -91,8 +92,8 @@ describe('files by the helper', skipIf(noHelper), () => {
     symlinkSync('loop', join(root, 'loop'));
     symlinkSync('..', join(root, 'sub', 'parent'));
     execFileSync('mkfifo', [join(root, 'fifo')]);
-    const args = ['-C', join(import.meta.dirname, '../../../../runner/helper'), `OUT=${walking}`];
-    execFileSync('make', ['-s', ...args, 'CFLAGS=-O1 -DWITHOUT_OPENAT2']);
+    const args = ['-C', join(import.meta.dirname, '../../../../runner/helper'), `OUT=${plain}`];
+    execFileSync('make', ['-s', ...args, 'CFLAGS=-O1 -DWITHOUT_OPENAT2 -DWITHOUT_SHA_NI']);
   });
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -132,8 +133,21 @@ describe('files by the helper', skipIf(noHelper), () => {
   });
 
   for (const [how, helper] of [
+    ['by the processor’s instructions where it has them', HELPER],
+    ['without them', plain],
+  ] as const) {
+    test(`the digest is right whatever the length is, ${how}`, async () => {
+      writeFileSync(join(root, 'digest'), Buffer.from(Array.from({ length: 70_000 }, (_, at) => at * at)));
+      for (const length of [0, 1, 55, 56, 63, 64, 65, 119, 120, 128, 70_000]) {
+        const { data } = await carryOut('read', 'digest', { length, helper });
+        expect(data).toHaveLength(length);
+      }
+    });
+  }
+
+  for (const [how, helper] of [
     ['by openat2', HELPER],
-    ['by the walk', walking],
+    ['by the walk', plain],
   ] as const) {
     test(`nothing outside of the root is opened, and links inside are followed, ${how}`, async () => {
       for (const path of [

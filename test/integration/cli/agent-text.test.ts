@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, test } from 'vitest';
+import { OnTerminal } from '../../support/on-terminal.ts';
 import { ActedCluster, condition } from './acted.ts';
-import { OnTerminal } from './on-terminal.ts';
 
 const BERTH = join(import.meta.dirname, '..', '..', '..', 'bin', 'berth');
 /** Sets the title, clears the screen, pretends to be a line of its own, and is red. */

@@ -3,7 +3,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'n
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, test } from 'vitest';
-import { OnTerminal } from './on-terminal.ts';
+import { OnTerminal } from '../../support/on-terminal.ts';
 import { Caller } from './support.ts';
 
 describe('berth artifacts', () => {

@@ -22,8 +22,8 @@ import { loadConnection } from '../../../core/kube/config.ts';
 import type { StoredSession } from '../../../core/resources/kinds.ts';
 import { silentLogger, systemClock, systemRandom } from '../../../core/system.ts';
 import { noHelper } from '../../support/helper-run.ts';
+import { OnTerminal } from '../../support/on-terminal.ts';
 import { skipIf } from '../../support/requires.ts';
-import { OnTerminal } from './on-terminal.ts';
 import { Caller } from './support.ts';
 
 const MAKE = 'eval "$(cat)"';

@@ -7,7 +7,7 @@ import { turns } from '../../../core/resources/kinds.ts';
 import type { RequestFacts } from '../../../local/apiserver/types.ts';
 import { eventually } from '../../support/eventually.ts';
 import { Installation, pythonAgent } from '../../support/installation.ts';
-import { OnTerminal } from './on-terminal.ts';
+import { OnTerminal } from '../../support/on-terminal.ts';
 import { Caller } from './support.ts';
 
 const CHECKOUT = join(import.meta.dirname, '..', '..', '..');

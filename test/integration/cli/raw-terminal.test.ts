@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { join } from 'node:path';
 import { describe, test } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
-import { OnTerminal } from './on-terminal.ts';
+import { OnTerminal } from '../../support/on-terminal.ts';
 
 const MODULE = join(import.meta.dirname, '..', '..', '..', 'cli', 'enter', 'terminal.ts');
 

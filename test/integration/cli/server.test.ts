@@ -5,9 +5,9 @@ import { afterAll, beforeAll, describe, test } from 'vitest';
 import { sessions, turns } from '../../../core/resources/kinds.ts';
 import { eventually } from '../../support/eventually.ts';
 import { pythonAgent } from '../../support/installation.ts';
+import { OnTerminal } from '../../support/on-terminal.ts';
 import { ApiCluster } from '../api/support.ts';
 import { makePair } from '../api/tls-pair.ts';
-import { OnTerminal } from './on-terminal.ts';
 import { Caller, type Ended } from './support.ts';
 
 const CHECKOUT = join(import.meta.dirname, '..', '..', '..');

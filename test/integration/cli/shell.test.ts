@@ -4,8 +4,8 @@ import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
+import { OnTerminal } from '../../support/on-terminal.ts';
 import { skipIf, skipWithout } from '../../support/requires.ts';
-import { OnTerminal } from './on-terminal.ts';
 import { Caller } from './support.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..', '..');

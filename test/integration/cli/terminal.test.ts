@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { approvals, sessions } from '../../../core/resources/kinds.ts';
+import { OnTerminal } from '../../support/on-terminal.ts';
 import { ActedCluster, condition } from './acted.ts';
-import { OnTerminal } from './on-terminal.ts';
 
 const BERTH = join(import.meta.dirname, '..', '..', '..', 'bin', 'berth');
 const NAMESPACE = 'default';

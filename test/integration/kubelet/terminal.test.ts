@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
+import { OnTerminal } from '../../support/on-terminal.ts';
 import { exists } from '../../support/processes.ts';
 import { skipIf } from '../../support/requires.ts';
 import { tools } from '../../support/tools.ts';
-import { OnTerminal } from '../cli/on-terminal.ts';
 import { noTerminals, TestCluster } from './cluster.ts';
 
 const TTY = { stdin: 'true', stderr: 'false', tty: 'true' };

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { eventually } from '../../support/eventually.ts';
+import { eventually } from './eventually.ts';
 
 /** Runs the program of its arguments on a terminal of its own, with its stdin as the keyboard. */
 const PTY = 'import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))';

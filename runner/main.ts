@@ -122,9 +122,16 @@ function start(): void {
         peerPid,
         doors: { command, commands: command, signal: command, files, ports: (visit) => ports.serve(visit) },
         clock,
-      }).catch((error: Error) => {
-        text.write(`[berth: nobody can work inside this session: ${error.message}]\n`);
-      });
+        onTaken: () => {
+          session.closedToClients = true;
+          text.write('[berth: nobody can work inside this session: another process has the name of its socket]\n');
+        },
+      }).then(
+        () => {
+          session.closedToClients = false;
+        },
+        (error: Error) => text.write(`[berth: nobody can work inside this session: ${error.message}]\n`),
+      );
     },
   });
   process.stdout.on('drain', () => frames.release(() => runner.drained()));

@@ -277,10 +277,12 @@ function alsoOf({ status = {} }: StoredSession): string[] {
   const stored = of('StatePersisted');
   const outdated = of('Outdated');
   const hidden = of('SecretsHidden');
+  const enterable = of('Enterable');
   return [
     ...(stored?.status === 'False' && !['NoState', 'PersistenceOff'].includes(stored.reason) ? [stored] : []),
     ...(outdated?.status === 'True' ? [outdated] : []),
     ...(hidden?.status === 'False' ? [hidden] : []),
+    ...(enterable?.status === 'False' ? [enterable] : []),
   ].map(reasonOf);
 }
 

@@ -210,7 +210,7 @@ export function answered(
   pong: Pong,
   { isOurs, changeNumber, now }: { isOurs: boolean; changeNumber: number; now: number },
 ): LinkView {
-  const { active: _, lastDecided: __, figures: ___, commandActivity: ____, ...rest } = view;
+  const { active: _, lastDecided: __, figures: ___, commandActivity: ____, closedToClients: _____, ...rest } = view;
   const isOlder = pong.n < changeNumber;
   const turn = isOlder && pong.turn?.uid !== view.active ? undefined : pong.turn;
   const active = isOlder ? view.active : turn?.uid;
@@ -228,6 +228,7 @@ export function answered(
     suspended: pong.suspended,
     lastActivity: now - pong.idleMs,
     ...(pong.commandIdleMs !== undefined ? { commandActivity: now - pong.commandIdleMs } : {}),
+    ...(pong.closedToClients ? { closedToClients: true as const } : {}),
   };
 }
 

@@ -116,6 +116,8 @@ export interface LinkView {
   readonly lastActivity?: number;
   /** The same of commands that clients run in the session; absent where none has run. */
   readonly commandActivity?: number;
+  /** True while the runner reports that clients cannot enter the session. */
+  readonly closedToClients?: true;
   /**
    * Turns whose cancellation was sent and whose end is not acknowledged, by uid; `at` in monotonic milliseconds. `unknown`: the
    * runner has refused it, because it never had the turn.

@@ -11,6 +11,7 @@ export type SessionConditionType =
   | 'Suspended'
   | 'Outdated'
   | 'SecretsHidden'
+  | 'Enterable'
   | Protection
   | 'Finished';
 export type TurnConditionType = 'Running' | 'Finished';

@@ -33,6 +33,7 @@ const WARNINGS = new Set([
   'PodStuck',
   'QuotaExceeded',
   'SecretTooShort',
+  'SocketTaken',
   'RunnerNotHardened',
   'AgentNotContained',
   'StateNotStored',

@@ -244,6 +244,8 @@ const pong = z.object({
    * and during a transfer. Absent where there was none, and from older runners. It speaks against suspending an idle session and against nothing else.
    */
   commandIdleMs: count().exactOptional(),
+  /** True while clients cannot enter the session, because another process has the name of the runner's socket; else absent. */
+  closedToClients: z.literal(true).exactOptional(),
   suspended: z.boolean(),
 });
 

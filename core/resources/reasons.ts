@@ -78,6 +78,11 @@ export const reasons = {
     'The runner in the pod speaks a version of the protocol that this release does not understand. After its turn the session is suspended, and its next turn starts in a new pod. A session that keeps no state keeps its pod; `berth restart` has that replaced.',
   UpToDate: 'The session has no pod that was made with other settings than its own and those of its class.',
 
+  // Session: Enterable
+  SocketTaken:
+    'Another process of the pod listens in place of the session’s runner, so commands, files and ports of the session cannot be reached. Turns go on. The runner tries again at least every 30 s; `berth restart` has the pod replaced.',
+  Enterable: 'The runner listens for clients again, after another process of the pod had its place.',
+
   // Session: agent.files
   AgentFilesMissing:
     'A ConfigMap that agent.files names is not there, lacks the label berth.dev/agent-files: "true" or lacks a key; the message names it. The session starts once it is there.',

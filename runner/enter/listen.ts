@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { createServer, type Server, type Socket } from 'node:net';
 import type { Hello } from '../../core/enter/hello.ts';
@@ -12,6 +13,9 @@ import type { Visit } from './visit.ts';
 const MAX_CONNECTIONS = 64;
 /** Time for a hello, milliseconds. */
 const HELLO_MS = 10_000;
+/** Pause after the first attempt to listen where the name is taken; it doubles up to the maximum. Milliseconds. */
+const FIRST_PAUSE_MS = 1000;
+const MAX_PAUSE_MS = 30_000;
 
 /** Serves a visit, whose connection it ends or leaves to the client. */
 export type Door = (visit: Visit) => void;
@@ -27,11 +31,14 @@ export interface Entrance {
   peerPid?: ((fd: number) => number) | undefined;
   doors: Record<'command' | 'commands' | 'signal' | 'files' | 'ports', Door>;
   clock: Clock;
+  /** Called once where another process has the name of the socket, which is tried again at a pace. */
+  onTaken?: () => void;
 }
 
 /**
  * Listens for helpers on the abstract socket of this pod. Only what the kubelet starts in the container has a parent outside of it; a
- * connection of any other process is closed at once, so the agent's connections take nobody's place. Resolves when it listens.
+ * connection of any other process is closed at once, so the agent's connections take nobody's place. Resolves when it listens, which may
+ * be late: any process of the pod's network can take the name before, and keep it as long as it lives.
  */
 export function listenForHelpers(entrance: Entrance): Promise<Server> {
   let open = 0;
@@ -46,14 +53,22 @@ export function listenForHelpers(entrance: Entrance): Promise<Server> {
     });
     receive(socket, open, entrance);
   });
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(`\0berth/${entrance.podUID}`, () => {
-      server.off('error', reject);
+  return listening(server, entrance);
+}
+
+async function listening(server: Server, { podUID, clock, onTaken }: Entrance): Promise<Server> {
+  for (let pause = FIRST_PAUSE_MS, isFirst = true; ; pause = Math.min(2 * pause, MAX_PAUSE_MS), isFirst = false) {
+    try {
+      server.listen(`\0berth/${podUID}`);
+      await once(server, 'listening');
       server.on('error', () => {});
-      resolve(server);
-    });
-  });
+      return server;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EADDRINUSE') throw error;
+      if (isFirst) onTaken?.();
+      await new Promise<void>((resolve) => void clock.setTimer(pause, resolve));
+    }
+  }
 }
 
 function receive(socket: Socket, open: number, entrance: Entrance): void {

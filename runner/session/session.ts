@@ -75,6 +75,8 @@ export class BoundSession {
   #stopping = false;
   #lastActivity: number;
   readonly #activities: { readonly idleMs: number | undefined }[] = [];
+  /** True while clients cannot enter, because another process has the name of the runner's socket. */
+  closedToClients = false;
   readonly #packing = new Packing();
   /** Chain of packing, unpacking and running, which never overlap. */
   #work: Promise<void> = Promise.resolve();
@@ -317,6 +319,7 @@ export class BoundSession {
       }),
       idleMs,
       ...(idle.length > 0 && { commandIdleMs: Math.min(...idle) }),
+      ...(this.closedToClients && { closedToClients: true as const }),
       suspended: this.#suspended,
     };
   }

@@ -7,6 +7,7 @@ import {
   type SessionConditionType,
   withCondition,
 } from '../../status/conditions.ts';
+import { enterable } from '../../status/enterable.ts';
 import { outdated } from '../../status/outdated.ts';
 import { protection } from '../../status/protection.ts';
 import { secretsHidden } from '../../status/secrets-hidden.ts';
@@ -36,6 +37,7 @@ const CONDITIONS: readonly [SessionConditionType, Condition][] = [
     ({ world }, next) => protection(type, world, next),
   ]),
   ['SecretsHidden', secretsHidden],
+  ['Enterable', enterable],
   ['Finished', finished],
 ];
 

@@ -77,6 +77,11 @@ describe('the way into a session', skipIf(noContainer), () => {
   const wants = (wish: Wish, incarnation = 1) => wantsOf(runner, wish, incarnation);
   const hello = (incarnation = 1) => wants({ want: 'read', root: 'work', path: 'a' }, incarnation);
   const enter = (bytes: Buffer, into = runner) => new Entered(into, helper, bytes);
+  /** Whether the runner answers a ping with that clients cannot enter. */
+  const isClosed = async (of: ContainedRunner) => {
+    const n = of.send('ping', {});
+    return (await of.frame('pong', ({ message }) => message.n === n)).message.closedToClients === true;
+  };
   const agent: Partial<AgentSpec> = { result: 'Text', input: 'Args', args: ['$(INPUT)'] };
   /** A program of the agent that does something to the socket of its pod, whose name it can see in /proc/net/unix. */
   const atSocket = (code: string) => `python3 -c 'import os, socket\nname = "\\0berth/${runner.podUID}"\n${code}'`;
@@ -147,7 +152,7 @@ except OSError as error:
     assert.equal((await enter(hello()).all())[1], 'data content');
   });
 
-  test('is closed with a clear error where another process had the name before the runner was bound', async () => {
+  test('is closed with a clear error while another process has the name from before the bind, and open once that has left', async () => {
     const late = new ContainedRunner(image, { agent });
     const squatter = createServer((socket) => socket.on('error', () => {}).end(encodeJson('ready', { bytes: 5 })));
     try {
@@ -160,6 +165,11 @@ except OSError as error:
       const [refused = '', ...more] = await entered.all();
       assert.match(refused, /^refused .*NotReady.*another process than the runner listens/);
       assert.deepEqual(more, []);
+      assert.equal(await isClosed(late), true);
+      squatter.close();
+      await eventually(async () => !(await isClosed(late)), { what: 'the runner to have its socket' });
+      const read = wantsOf(late, { want: 'list', root: 'work', path: '' });
+      assert.match((await enter(read, late).all())[0] ?? '', /^ready /);
     } finally {
       squatter.close();
       await late[Symbol.asyncDispose]();

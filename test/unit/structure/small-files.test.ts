@@ -16,6 +16,7 @@ const ALONE: Record<string, string> = {
   'controller/caches/environments.ts': 'each kind of object of this folder stands in its file',
   'controller/decide/conditions/admitted.ts': 'each condition of this folder stands in its file',
   'controller/pools/pod-numbers.ts': 'the arithmetic of the numbers of a pool’s pods, tested alone',
+  'controller/status/enterable.ts': 'each condition of this folder stands in its file',
   'controller/status/secrets-hidden.ts': 'each condition of this folder stands in its file',
   'core/frames/validate.ts':
     'the decoder, of 350 lines, is about the format of frames; this file is about their fields',

@@ -176,11 +176,13 @@ describe('what blocks a session, and what happens next:', () => {
       condition('StatePersisted', 'False', 'StateNotStored'),
       condition('Outdated', 'True', 'ClassChanged'),
       condition('SecretsHidden', 'False', 'SecretTooShort'),
+      condition('Enterable', 'False', 'SocketTaken'),
     ];
     assert.deepEqual(why({ status: { conditions } }).also, [
       'StateNotStored: About StateNotStored.',
       'ClassChanged: About ClassChanged.',
       'SecretTooShort: About SecretTooShort.',
+      'SocketTaken: About SocketTaken.',
     ]);
     assert.deepEqual(why({ status: { conditions: [condition('StatePersisted', 'False', 'NoState')] } }).also, []);
   });

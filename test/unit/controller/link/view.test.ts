@@ -83,6 +83,11 @@ describe('an answer to a ping', () => {
     assert.equal(after.commandActivity, 8_000);
     assert.equal('commandActivity' in answered(after, aPong(), facts), false);
   });
+  test('tells that clients cannot enter as long as the runner says so', () => {
+    const closed = answered(aLink(), aPong({ closedToClients: true }), facts);
+    assert.equal(closed.closedToClients, true);
+    assert.equal('closedToClients' in answered(closed, aPong(), facts), false);
+  });
 });
 
 test('the first ready of an attach tells the protocol and the version, and keeps the phase of a known runner', () => {

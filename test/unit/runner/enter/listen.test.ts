@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { connect, type Server, type Socket } from 'node:net';
+import { connect, createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, afterEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, describe, expect, test, vi } from 'vitest';
 import { encodeFrame, encodeJson, FrameDecoder, HEARTBEAT_MS, SILENCE_MS } from '../../../../core/enter/frames.ts';
 import type { Hello } from '../../../../core/enter/hello.ts';
 import type { Bind } from '../../../../core/frames/messages.ts';
@@ -107,6 +107,24 @@ describe('the listener for helpers', () => {
     }
   });
   afterAll(() => rmSync(folder, { recursive: true }));
+
+  test('a name that another process has is tried again at a pace that slows down to 30 s, and taken once it is free', async () => {
+    const runner = new Runner();
+    const squatter = createServer();
+    await once(squatter.listen(`\0berth/${runner.podUID}`), 'listening');
+    const onTaken = vi.fn();
+    const listening = runner.listen({ onTaken });
+    for (const pause of [1000, 2000, 4000, 8000, 16_000, 30_000]) {
+      await expect.poll(() => runner.clock.nextIn).toBe(pause);
+      await runner.clock.advance(pause);
+    }
+    await expect.poll(() => runner.clock.nextIn).toBe(30_000);
+    squatter.close();
+    await runner.clock.advance(30_000);
+    await listening;
+    expect(onTaken).toHaveBeenCalledOnce();
+    expect(await runner.refusal({ ...COMMANDS, session: 'other' })).toBe('PodReplaced');
+  });
 
   test('a hello is refused with the reason: another pod, not ready, suspended, stopping, a build', async () => {
     const runner = await new Runner().listen();

@@ -6,47 +6,15 @@ import { join } from 'node:path';
 import { describe, type TestContext, test } from 'vitest';
 import { HELPER_PATH } from '../../../core/enter/hello.ts';
 import { eventually } from '../../support/eventually.ts';
-import { staticImage } from '../support/any-images.ts';
-import { apply, berth, get, makeNamespace, remove } from '../support/cluster.ts';
-import { sessionPort } from '../support/port-forward.ts';
-
-const SHELLS = { Image: ['sh', '-c'], Injected: ['/busybox', 'sh', '-c'] };
-
-/** Makes what the tests read, with the commands that a static busybox has. */
-const TREE = `B="\${BUSYBOX:-}"
-  $B mkdir -p "$BERTH_STATE_DIR/site/sub"; cd "$BERTH_STATE_DIR"
-  $B printf one > a; $B printf two > site/sub/b; $B ln -s /etc/passwd out; $B mkfifo site/pipe
-  $B dd if=/dev/zero bs=1024 count=20000 2>/dev/null | $B tr '\\000' x > large`;
-
-/** A session of a class with this runner, whose turns run their input as a script. */
-async function makeSession(
-  t: TestContext,
-  runner: keyof typeof SHELLS,
-): Promise<(...args: string[]) => Promise<string>> {
-  const namespace = await makeNamespace(t);
-  const name = `${namespace}-class`;
-  const image = runner === 'Injected' ? { runner, image: staticImage } : {};
-  const sandbox = { require: ['RunnerHardened', 'AgentContained'] };
-  const overrides = ['agent.command', 'agent.args', 'agent.input', 'agent.result', 'agent.env'];
-  const spec = { ...image, sandbox, overrides, resources: { limits: { memory: '512Mi' } } };
-  await apply({ apiVersion: 'berth.dev/v1alpha1', kind: 'SessionClass', metadata: { name }, spec });
-  t.onTestFinished(() => remove('sessionclass', name));
-  const call = async (...args: string[]) => {
-    const { code, stdout, stderr } = await berth(['-n', namespace, ...args]);
-    assert.equal(code, 0, `${args.join(' ')}: ${stderr}`);
-    return stdout;
-  };
-  const env = runner === 'Injected' ? ['--env', 'BUSYBOX=/busybox'] : [];
-  const flags = ['--class', name, '--input-as', 'args', '--result', 'text', ...env];
-  await call('create', 'notes', ...flags, '--', ...SHELLS[runner], 'eval "$1"', 'sh', '$(INPUT)');
-  await call('turn', 'notes', TREE);
-  return call;
-}
+import { OnTerminal } from '../../support/on-terminal.ts';
+import { checkout, finish, get } from '../support/cluster.ts';
+import { makeSession, SHELLS } from '../support/entered.ts';
+import { podPort, sessionPort } from '../support/port-forward.ts';
 
 describe('files of a running session', { concurrent: true }, () => {
   for (const runner of ['Image', 'Injected'] as const) {
     test(`arrive from a pod whose runner is ${runner}, by a helper and a runner that know each other`, async (t) => {
-      const call = await makeSession(t, runner);
+      const { call } = await makeSession(t, runner);
       const folder = mkdtempSync(join(tmpdir(), 'berth-enter-e2e-'));
       t.onTestFinished(() => rmSync(folder, { recursive: true }));
       assert.equal(await call('files', 'cat', 'notes', 'state/a'), 'one');
@@ -84,20 +52,22 @@ describe('files of a running session', { concurrent: true }, () => {
     });
   }
 
-  test('a server that a command started is reached by port-forward', async (t) => {
-    const call = await makeSession(t, 'Injected');
+  test('a server that a command started is reached by berth port-forward and by kubectl port-forward', async (t) => {
+    const { namespace, call } = await makeSession(t, 'Injected');
     const serve = 'exec "$BUSYBOX" httpd -f -p 127.0.0.1:8000 -h "$BERTH_STATE_DIR"';
     await call('exec', '--detach', 'notes', '--', ...SHELLS.Injected, serve);
-    const { metadata } = JSON.parse(await call('get', 'notes', '-o', 'json'));
-    const { port, end } = await sessionPort(metadata.namespace, 'notes', 8000);
-    t.onTestFinished(end);
-    const page = () => fetch(`http://127.0.0.1:${port}/a`).then((answer) => answer.text());
-    // The server takes a moment to listen.
-    assert.equal(await eventually(() => page().catch(() => undefined), { what: 'a page of the session' }), 'one');
+    const { status } = await get(['session', 'notes', '-n', namespace]);
+    for (const forwarding of [sessionPort(namespace, 'notes', 8000), podPort(namespace, status.podName, 8000)]) {
+      const { port, end } = await forwarding;
+      t.onTestFinished(end);
+      const page = () => fetch(`http://127.0.0.1:${port}/a`).then((answer) => answer.text());
+      // The server takes a moment to listen.
+      assert.equal(await eventually(() => page().catch(() => undefined), { what: 'a page of the session' }), 'one');
+    }
   });
 
   test('the agent can neither read the helper nor get in by it', async (t) => {
-    const call = await makeSession(t, 'Image');
+    const { call } = await makeSession(t, 'Image');
     const { metadata, status } = JSON.parse(await call('get', 'notes', '-o', 'json'));
     const hello = { protocol: 1, session: metadata.uid, incarnation: status.incarnation };
     const json = JSON.stringify({ ...hello, want: 'read', root: 'state', path: 'a' });
@@ -114,7 +84,7 @@ describe('files of a running session', { concurrent: true }, () => {
 describe('commands inside a running session', { concurrent: true }, () => {
   for (const runner of ['Image', 'Injected'] as const) {
     test(`run in a pod whose runner is ${runner}, with the agent’s variables, and end as they end`, async (t) => {
-      const call = await makeSession(t, runner);
+      const { call } = await makeSession(t, runner);
       const sh = (script: string) => [...SHELLS[runner], `B="\${BUSYBOX:-}"; cd "$BERTH_STATE_DIR"; ${script}`];
       const large = await call('exec', 'notes', '--', ...sh('$B cat large'));
       assert.equal(large.length, 20_000 * 1024);
@@ -130,4 +100,44 @@ describe('commands inside a running session', { concurrent: true }, () => {
       await assert.rejects(call('exec', 'notes', '--', ...sh('true')), { actual: 255, message: /is suspended/ });
     });
   }
+});
+
+describe('a terminal inside a running session', { concurrent: true }, () => {
+  /** What the session's shell is asked on the terminal, and what it says. */
+  async function isTerminal(t: TestContext, runner: keyof typeof SHELLS, ...words: string[]): Promise<void> {
+    const { namespace } = await makeSession(t, runner);
+    const command = `bin/berth -n ${namespace} ${words.join(' ')}`;
+    const line = `tty; stty rows 33 cols 77; ${command}; echo code=$?; stty -a | tr ' ' '\\n' | grep icanon`;
+    const terminal = new OnTerminal(line, {}, checkout);
+    terminal.types(`export B="\${BUSYBOX:-}"; echo "<$TERM $($B stty size)>"\n`);
+    await terminal.says('<xterm 33 77>');
+    // Ctrl-C ends the program in front, not the shell.
+    terminal.types('(echo $((600 + 66)); exec $B sleep 1000)\n');
+    await terminal.says('666');
+    terminal.types('\x03');
+    // A terminal tells its size to the program in front, and `sh -c` has what it starts in its own process group.
+    terminal.types(`$B sh -c 'trap "$B stty size" WINCH; echo $((700 + 77)); while :; do $B sleep 0.05; done'\n`);
+    await terminal.says('777');
+    const own = /\/dev\/\S+/.exec(terminal.shown)?.[0] as string;
+    await finish('stty', ['-F', own, 'rows', '51', 'cols', '101']);
+    await terminal.says('51 101');
+    terminal.types('\x03');
+    terminal.types('exit 9\n');
+    await terminal.says(/code=9\r\nicanon/);
+    assert.equal(await terminal.ended, 0);
+  }
+
+  test('is a shell of its size that takes Ctrl-C and gives its exit code', (t) =>
+    isTerminal(t, 'Image', 'shell notes'));
+
+  test('is given to a program of an image without a shell by exec -it', (t) =>
+    isTerminal(t, 'Injected', 'exec -it notes -- /busybox sh'));
+
+  test('is refused where the image has no shell', async (t) => {
+    const { namespace } = await makeSession(t, 'Injected');
+    const terminal = new OnTerminal(`bin/berth -n ${namespace} shell notes; echo code=$?`, {}, checkout);
+    await terminal.says(/session notes has no shell \/bin\/sh that runs .*--shell/);
+    await terminal.says('code=255');
+    await terminal.ended;
+  });
 });

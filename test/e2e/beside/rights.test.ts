@@ -99,6 +99,11 @@ describe('rights', () => {
       ['api', 'list', 'pods', everywhere, false],
       ['api', 'list', 'networkpolicies.networking.k8s.io', everywhere, false],
       ['api', 'get', 'secrets', own, false],
+      // Without api.enter.enabled.
+      ['api', 'get', 'pods', ['--subresource', 'exec', ...everywhere], false],
+      ['api', 'create', 'pods', ['--subresource', 'exec', ...everywhere], false],
+      ['api', 'get', 'pods', ['--subresource', 'attach', ...everywhere], false],
+      ['api', 'create', 'pods', ['--subresource', 'portforward', ...everywhere], false],
     ];
     for (const [component, verb, resource, where, expected] of table) {
       const allowed = await can(account(component), verb, resource, ...where);

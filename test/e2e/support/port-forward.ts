@@ -15,9 +15,15 @@ export async function portForward(to: number): Promise<PortForward> {
   return listening(kubectl, ['port-forward', '-n', releaseNamespace, `service/${release}-api`, `:${to}`]);
 }
 
+/** Forwards a port of this machine to a port of a pod. */
+export async function podPort(namespace: string, pod: string, to: number): Promise<PortForward> {
+  const { kubectl } = await tools();
+  return listening(kubectl, ['port-forward', '-n', namespace, pod, `:${to}`]);
+}
+
 /** Forwards a port of this machine to a port of a session, by the CLI. */
-export function sessionPort(namespace: string, session: string, to: number): Promise<PortForward> {
-  return listening(join(checkout, 'bin/berth'), ['port-forward', '-n', namespace, session, `:${to}`]);
+export function sessionPort(namespace: string, session: string, to: number, ...flags: string[]): Promise<PortForward> {
+  return listening(join(checkout, 'bin/berth'), ['port-forward', '-n', namespace, session, `:${to}`, ...flags]);
 }
 
 async function listening(program: string, args: string[]): Promise<PortForward> {

@@ -2,6 +2,7 @@
 import { STATUS_CODES } from 'node:http';
 import { Readable } from 'node:stream';
 import type { FastifyReply } from 'fastify';
+import { VERSION } from '../../core/program/version.ts';
 import type { Problem } from '../problems/problems.ts';
 import type { Answer } from '../route.ts';
 
@@ -11,8 +12,12 @@ import type { Answer } from '../route.ts';
  */
 const PIECE_BYTES = 64 * 1024;
 
-/** Headers of every answer. */
-export const COMMON_HEADERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
+/** Headers of every answer. `Berth-Version` is the release of the server, as in the OpenAPI document's `info.version`. */
+export const COMMON_HEADERS = {
+  'cache-control': 'no-store',
+  'x-content-type-options': 'nosniff',
+  'berth-version': VERSION,
+};
 
 export function send(reply: FastifyReply, answer: Answer): FastifyReply {
   const { status, body, stream, content, trailers = {}, headers = {} } = answer;

@@ -1,6 +1,7 @@
 /** OpenAPI 3.1 document, made from the routes and schemas that the server checks requests with. */
 import * as z from 'zod';
 import { type EventType, eventData } from '../../core/follow/events.ts';
+import { VERSION } from '../../core/program/version.ts';
 import { problemSchema } from '../problems/problems.ts';
 import type { EventStream, Route } from '../route.ts';
 import { routes } from '../routes/index.ts';
@@ -29,8 +30,6 @@ import {
 } from './schemas.ts';
 
 type Json = Record<string, unknown>;
-
-const VERSION = 'v1';
 
 /** Schemas with a name of their own. A request may leave out a field with a default; an answer always has it. */
 const inputs = z.registry<{ id: string }>();
@@ -77,7 +76,7 @@ export function openApiDocument(): Json {
       title: 'Berth',
       version: VERSION,
       description:
-        'Sessions, turns and runs over HTTP, on the same resources that kubectl shows. Every right is one of the cluster’s own RBAC on berth.dev.',
+        'Sessions, turns and runs over HTTP, on the same resources that kubectl shows. Every right is one of the cluster’s own RBAC on berth.dev. The header Berth-Version of every answer is the release of the server, as the version of this document is.',
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
     security: [{ bearer: [] }],

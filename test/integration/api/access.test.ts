@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { routes } from '../../../api/routes/index.ts';
 import { serviceAccounts } from '../../../core/kube/resources.ts';
+import { VERSION } from '../../../core/program/version.ts';
 import { sessions } from '../../../core/resources/kinds.ts';
 import { eventually } from '../../support/eventually.ts';
 import { Follower } from './follower.ts';
@@ -127,6 +128,16 @@ describe('access to the API', () => {
     assert.equal(refused.status, 503);
     assert.equal(refused.problem.code, 'ClusterUnavailable');
     assert.equal((await api.call('GET', SESSIONS, { token })).status, 200);
+  });
+
+  test('every answer names the release of the server, and so does the OpenAPI document', async () => {
+    const { token } = await api.user(EVERYTHING);
+    const pages = ['/healthz', '/readyz', '/openapi.json', '/metrics', '/nowhere', SESSIONS, `${SESSIONS}/none/logs`];
+    for (const path of pages) {
+      const { headers } = await api.call('GET', path, { token });
+      assert.equal(headers.get('berth-version'), VERSION, path);
+    }
+    assert.equal((await api.call('GET', '/openapi.json')).body.info.version, VERSION);
   });
 
   test('health, readiness and the OpenAPI document need no token', async () => {

@@ -3,6 +3,7 @@ import { METHODS } from 'node:http';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { problemSchema } from '../../../api/problems/problems.ts';
+import { VERSION } from '../../../core/program/version.ts';
 import { eventually } from '../../support/eventually.ts';
 import { ApiCluster, EVERYTHING } from './support.ts';
 
@@ -47,6 +48,7 @@ describe('a request that no handler sees', () => {
     const headers = new Headers(lines.map((line) => line.split(/: ?/, 2) as [string, string]));
     assert.match(headers.get('content-type') ?? '', /^application\/problem\+json/, text);
     assert.equal(headers.get('cache-control'), 'no-store');
+    assert.equal(headers.get('berth-version'), VERSION);
     assert.equal(Number(headers.get('content-length')), Buffer.byteLength(body));
     const problem = problemSchema.parse(JSON.parse(body));
     const status = Number(first.split(' ')[1]);

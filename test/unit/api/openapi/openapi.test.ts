@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, test } from 'vitest';
 import { openApiDocument } from '../../../../api/openapi/openapi.ts';
 import { routes } from '../../../../api/routes/index.ts';
@@ -7,6 +9,11 @@ import { routes } from '../../../../api/routes/index.ts';
 const document = openApiDocument() as any;
 
 describe('the OpenAPI document', () => {
+  test('its version is the release', () => {
+    const { version } = JSON.parse(readFileSync(join(import.meta.dirname, '../../../../package.json'), 'utf8'));
+    assert.equal(document.info.version, version);
+  });
+
   test('every reference leads somewhere', () => {
     const references = [...JSON.stringify(document).matchAll(/"\$ref":"([^"]+)"/g)].map(([, path]) => path as string);
     assert.ok(references.length > 10);

@@ -7,6 +7,7 @@ import { leases } from '../core/kube/resources.ts';
 import { NODE_FLAGS } from '../core/program/node-flags.ts';
 import { builtFile, mainModule, ownFile } from '../core/program/own-files.ts';
 import { type Clock, delay, type Logger, type Random } from '../core/runtime.ts';
+import { keepApiToken, TOKEN_SECONDS } from './api-token.ts';
 import { startApiServer } from './apiserver/server.ts';
 import type { ApiServer } from './apiserver/types.ts';
 import type { LocalConfig } from './config.ts';
@@ -21,6 +22,11 @@ import { keepRotated } from './rotate.ts';
 
 /** Namespace of the service accounts of controller and API. */
 const SYSTEM_NAMESPACE = 'berth-system';
+
+/** Account of programs of this machine that call the HTTP API; `manifests/embedded/rbac.yaml` has its rights. */
+const LOCAL_ACCOUNT = { namespace: SYSTEM_NAMESPACE, name: 'berth-local' };
+/** Audience of tokens for the HTTP API. */
+const AUDIENCE = 'berth';
 
 /** Grace time of pods when the cluster stops, milliseconds. */
 const POD_GRACE_MS = 5_000;
@@ -61,6 +67,7 @@ export class Cluster {
   #server: ApiServer | undefined;
   #kubeletStarted = false;
   #stopRotation = () => {};
+  #stopApiToken = () => {};
   readonly #failed = Promise.withResolvers<never>();
   /** Rejects when the cluster cannot continue. */
   readonly failed = this.#failed.promise;
@@ -103,12 +110,17 @@ export class Cluster {
     await Promise.all([this.#startKubelet(server), installManifests(server.store, folders)]);
     signal.throwIfAborted();
     const urls = await this.#startPrograms(server, signal, last?.apiPort);
+    this.#stopApiToken = keepApiToken(
+      { home, mint: () => server.accountToken(LOCAL_ACCOUNT, { audience: AUDIENCE, seconds: TOKEN_SECONDS }) },
+      this.#deps,
+    );
     const startedAt = new Date(this.#deps.clock.now()).toISOString();
-    return { pid: process.pid, url: server.url, ...urls, startedAt };
+    return { pid: process.pid, url: server.url, ...urls, apiTokenFile: home.apiToken, startedAt };
   }
 
   /** Stops the programs, then the pods, then the API. */
   async stop(): Promise<void> {
+    this.#stopApiToken();
     await this.#stopPrograms();
     if (this.#kubeletStarted) await this.#kubelet.stop(POD_GRACE_MS);
     await this.#server?.close();
@@ -147,7 +159,7 @@ export class Cluster {
       beforeStart: () => this.#freeLease(server),
     });
     const api = this.#program(server, 'api', {
-      env: { BERTH_API_HOST: '127.0.0.1' },
+      env: { BERTH_API_HOST: '127.0.0.1', BERTH_AUDIENCES: AUDIENCE },
       place: async () => {
         const port = this.#config.apiPort || (await freePort(lastApiPort));
         apiUrl = `http://127.0.0.1:${port}`;

@@ -22,6 +22,8 @@ const schema = z.strictObject({
   'api-port': port.default(0),
   /** --detach: run in the background; return when everything is ready. */
   detach: z.boolean().default(false),
+  /** --output, -o: format of what status prints. Default: text. */
+  output: z.enum(['json']).optional(),
 });
 
 export interface LocalConfig {
@@ -30,13 +32,14 @@ export interface LocalConfig {
   port: number;
   apiPort: number;
   detach: boolean;
+  output?: 'json' | undefined;
 }
 
 export const USAGE = `The embedded cluster: the Kubernetes API, the controller and the HTTP API on this machine, pods as processes.
 
   local up [--detach] [--port N] [--api-port N]   start it; stays in the foreground unless --detach
   local down                                      stop it and everything that runs in it
-  local status                                    what runs, as JSON; exit code 1 when nothing does
+  local status [-o json]                          addresses, kubeconfig and token file; exit code 1 when nothing runs
   local kubeconfig                                the path of the kubeconfig
 
 Without --port and --api-port the ports of the last up are used again if they are free.
@@ -60,6 +63,7 @@ export function readConfig(args: string[], env: NodeJS.ProcessEnv): LocalConfig 
         port: { type: 'string' },
         'api-port': { type: 'string' },
         detach: { type: 'boolean' },
+        output: { type: 'string', short: 'o' },
         help: { type: 'boolean' },
         version: { type: 'boolean' },
       },
@@ -76,6 +80,6 @@ export function readConfig(args: string[], env: NodeJS.ProcessEnv): LocalConfig 
     const problems = result.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`);
     throw new UsageError(problems.join('\n'));
   }
-  const { command, home, detach } = result.data;
-  return { command, home, detach, port: result.data.port, apiPort: result.data['api-port'] };
+  const { command, home, detach, output } = result.data;
+  return { command, home, detach, output, port: result.data.port, apiPort: result.data['api-port'] };
 }

@@ -23,6 +23,8 @@ const stateSchema = z.object({
   apiUrl: z.string(),
   /** URL of the controller's metrics. */
   metricsUrl: z.string().optional(),
+  /** Path of a file with a valid token for the HTTP API, which is replaced before it expires. */
+  apiTokenFile: z.string().optional(),
   /** RFC 3339. */
   startedAt: z.string(),
 });
@@ -93,6 +95,11 @@ export class Home {
   /** Token of the kubeconfig, which the next cluster accepts too, so that a copied kubeconfig stays valid. */
   get token(): string | undefined {
     return readJson(this.kubeconfig, tokenSchema)?.users[0].user.token;
+  }
+
+  /** Path of the token for the HTTP API. */
+  get apiToken(): string {
+    return join(this.path, 'api-token');
   }
 
   /** Folder of the API server's data. */

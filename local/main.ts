@@ -3,7 +3,7 @@
 import { JournalLost } from './apiserver/store/journal.ts';
 import { down, status, upDetached } from './background.ts';
 import { type LocalConfig, readConfig, USAGE, UsageError } from './config.ts';
-import { AlreadyRunning, Home, HomeUnusable } from './home.ts';
+import { AlreadyRunning, type ClusterState, Home, HomeUnusable } from './home.ts';
 import { LocalError } from './leftovers.ts';
 import { movedPorts } from './ports.ts';
 
@@ -18,7 +18,7 @@ async function run(config: LocalConfig): Promise<number> {
       return 0;
     case 'status': {
       const state = status(config);
-      if (state) console.log(JSON.stringify(state));
+      if (state) console.log(config.output === 'json' ? JSON.stringify(state) : described(state, kubeconfig));
       else console.error(`no embedded cluster runs in ${config.home}`);
       return state ? 0 : 1;
     }
@@ -54,13 +54,23 @@ async function foreground(config: LocalConfig, home: Home): Promise<void> {
     deps: { clock: systemClock, random: systemRandom, logger },
     signal: stop.signal,
     onReady(state) {
-      const { url, apiUrl, metricsUrl } = state;
       for (const line of movedPorts(last, config, state)) console.error(line);
       console.log(`The embedded cluster is ready. ${NOT_ISOLATED}`);
-      console.log(`  Kubernetes API  ${url}\n  HTTP API        ${apiUrl}\n  kubeconfig      ${home.kubeconfig}`);
-      console.log(`  metrics         ${metricsUrl}`);
+      console.log(described(state, home.kubeconfig).replaceAll(/^/gm, '  '));
     },
   });
+}
+
+/** Returns the addresses of the cluster and the files that let programs in, a line each. */
+function described({ url, apiUrl, apiTokenFile, metricsUrl }: ClusterState, kubeconfig: string): string {
+  const rows = [
+    ['Kubernetes API', url],
+    ['kubeconfig', kubeconfig],
+    ['HTTP API', apiUrl],
+    ...(apiTokenFile ? [['token file', apiTokenFile]] : []),
+    ...(metricsUrl ? [['metrics', metricsUrl]] : []),
+  ];
+  return rows.map(([what = '', where]) => `${what.padEnd(16)}${where}`).join('\n');
 }
 
 function isExpected(error: unknown): error is Error {

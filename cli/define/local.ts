@@ -1,4 +1,4 @@
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import type { Cli } from '../cli.ts';
 import { port } from '../input/flags.ts';
 
@@ -6,7 +6,7 @@ import { port } from '../input/flags.ts';
 export function defineLocal(program: Command, cli: Cli, done: (exitCode: number) => void): void {
   const local = program
     .command('local')
-    .usage('up|down|kubeconfig')
+    .usage('up|down|status|kubeconfig')
     .helpCommand(false)
     .showHelpAfterError(`See: ${cli.name} local --help`)
     .description('The embedded cluster: Kubernetes’ API, Berth and its pods as processes of this machine.')
@@ -57,6 +57,12 @@ export function defineLocal(program: Command, cli: Cli, done: (exitCode: number)
     `${cli.name} local down`,
     () => start(['down']),
   );
+  add(
+    'status',
+    'Prints the addresses of the embedded cluster, its kubeconfig and the file with a token for the HTTP API; exit code 1 when none runs.',
+    `${cli.name} local status`,
+    (flags) => start(['status', ...(flags.output ? ['-o', String(flags.output)] : [])]),
+  ).addOption(new Option('-o, --output <format>', 'output format').choices(['json']));
   add(
     'kubeconfig',
     'Prints the path of the cluster’s kubeconfig.',

@@ -6,7 +6,7 @@ import { AdmissionPolicies } from './admission/policies.ts';
 import { Authenticator } from './auth/authenticate.ts';
 import { serverKeys } from './auth/keys.ts';
 import { Rbac } from './auth/rbac.ts';
-import { reviews as reviewsOf } from './auth/reviews.ts';
+import { requestToken, reviews as reviewsOf } from './auth/reviews.ts';
 import { ServiceTokens } from './auth/service-tokens.ts';
 import { bootstrap } from './bootstrap.ts';
 import { Controllers } from './controllers/controllers.ts';
@@ -157,6 +157,11 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
     revokeToken(token) {
       authenticator.remove(token);
       return connections.cut(`Bearer ${token}`);
+    },
+    accountToken({ namespace, name }, { audience, seconds }) {
+      const body = { spec: { audiences: [audience], expirationSeconds: seconds } };
+      const { status } = requestToken(store, serviceTokens, namespace, name, body, clock.now());
+      return (status as { token: string }).token;
     },
     kubeconfig: (token) => kubeconfig(url, keys.certificate, token),
     close() {

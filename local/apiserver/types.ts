@@ -121,6 +121,11 @@ export interface ApiServer {
   mintToken(user: UserInfo): string;
   /** Refuses the token from now on and cuts its connections. Resolves once no request made with it is under way. */
   revokeToken(token: string): Promise<void>;
+  /**
+   * Returns a new token of a service account, as `kubectl create token` does; it is valid after a restart, too. Throws NotFound
+   * without the account.
+   */
+  accountToken(account: { namespace: string; name: string }, options: { audience: string; seconds: number }): string;
   kubeconfig(token: string): Kubeconfig;
   faults: Faults;
   /** Ends all connections and completes pending writes. */

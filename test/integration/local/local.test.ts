@@ -59,6 +59,35 @@ describe('the program local', () => {
     assert.match(await (await fetch(metricsUrl)).text(), /^# TYPE berth_leader gauge$/m);
   });
 
+  test('status names the address of the HTTP API and a file with a token that it takes, for its user alone', async () => {
+    const { url, apiUrl, apiTokenFile, metricsUrl } = await local.status();
+    assert.equal(statSync(apiTokenFile).mode & 0o777, 0o600);
+    const authorization = `Bearer ${readFileSync(apiTokenFile, 'utf8').trim()}`;
+    const call = (path: string, init: RequestInit = {}) =>
+      fetch(`${apiUrl}${path}`, { ...init, headers: { authorization, 'content-type': 'application/json' } });
+    const made = await call('/v1/namespaces/default/sessions', {
+      method: 'POST',
+      body: JSON.stringify({ metadata: { name: 'of-this-machine' }, spec: { agent: { command: ['/bin/cat'] } } }),
+    });
+    assert.equal(made.status, 201, await made.text());
+    assert.equal((await call('/metrics')).status, 200);
+    const session = await call('/v1/namespaces/default/sessions/of-this-machine', { method: 'DELETE' });
+    assert.equal(session.status, 204);
+    // It is for the HTTP API alone.
+    const token = authorization.replace('Bearer ', '');
+    assert.equal((await (await local.api()).get('/version', { token })).status, 401);
+    const { code, stdout } = await local.run('status');
+    assert.equal(code, 0);
+    assert.deepEqual(stdout.split('\n'), [
+      `Kubernetes API  ${url}`,
+      `kubeconfig      ${local.home}/kubeconfig`,
+      `HTTP API        ${apiUrl}`,
+      `token file      ${apiTokenFile}`,
+      `metrics         ${metricsUrl}`,
+      '',
+    ]);
+  });
+
   test('runs its programs with the rights of their service accounts and no more', async () => {
     const api = await local.api();
     const token = tokenIn(controllerKubeconfigs(local)[0]!);
@@ -174,7 +203,7 @@ describe('the program local', () => {
     assert.equal((await local.run('down')).code, 0);
     assert.deepEqual(local.processes(), []);
     assert.deepEqual(
-      readdirSync(local.home).filter((name) => /lock|state/.test(name)),
+      readdirSync(local.home).filter((name) => /lock|state|api-token/.test(name)),
       [],
     );
     assert.equal((await local.run('down')).code, 0);

@@ -45,8 +45,15 @@ export class LocalProgram {
   }
 
   /** Resolves to what `status` prints. */
-  async status(): Promise<{ pid: number; url: string; apiUrl: string; metricsUrl: string; startedAt: string }> {
-    return JSON.parse((await this.run('status')).stdout);
+  async status(): Promise<{
+    pid: number;
+    url: string;
+    apiUrl: string;
+    apiTokenFile: string;
+    metricsUrl: string;
+    startedAt: string;
+  }> {
+    return JSON.parse((await this.run('status', '-o', 'json')).stdout);
   }
 
   /** The API as the kubeconfig now says. */

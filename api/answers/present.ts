@@ -3,6 +3,7 @@
 import { defined } from '../../core/defined.ts';
 import { tooDeepAt } from '../../core/depth.ts';
 import type { StoredApproval, StoredSession, StoredTurn } from '../../core/resources/kinds.ts';
+import type { TurnStatus } from '../../core/resources/turn.ts';
 import type { Shown } from '../openapi/schemas.ts';
 
 /** Annotation of kubectl that contains the whole object. */
@@ -20,7 +21,8 @@ export function showSession({ metadata, spec, status }: StoredSession, inList = 
   };
 }
 
-export function showTurn({ metadata, spec, status }: StoredTurn, inList = false): object {
+export function showTurn({ metadata, spec, status: stored }: StoredTurn, inList = false): object {
+  const status = stored && withRequestId(stored);
   const shown = { ...spec, ...(spec.input === undefined ? {} : { input: showJson(spec.input) }) };
   if (!inList)
     return { metadata: showMeta(metadata), spec: shown, ...(status ? { status: withoutSealed(status) } : {}) };
@@ -35,6 +37,12 @@ export function showApproval({ metadata, spec }: StoredApproval): object {
   const { response } = spec;
   const shown = { ...spec, ...(response === undefined ? {} : { response: showJson(response) }) };
   return { metadata: showMeta(metadata), spec: shown };
+}
+
+/** A turn that began to wait under an earlier release has the id of its request as `id` alone. */
+function withRequestId(status: TurnStatus): TurnStatus {
+  const { approval } = status;
+  return approval ? { ...status, approval: { ...approval, requestId: approval.requestId ?? approval.id } } : status;
 }
 
 /** Replaces a value that is nested too deep to be written as JSON; kubectl can store such values. */

@@ -43,7 +43,7 @@ export const eventExamples: { [T in EventType]: { id: string; event: Extract<Str
       data: {
         session: 'notes',
         turn: 'notes-5',
-        id: 'deploy',
+        requestId: '5d1c0a9be2f47a13',
         prompt: 'Deploy to production?',
         since: '2026-01-01T12:01:00Z',
         decided: { decision: 'Approve', by: 'jane', at: '2026-01-01T12:02:00Z' },

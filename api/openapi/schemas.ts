@@ -113,7 +113,7 @@ export const approvalCreate = z
     metadata: z.strictObject({ labels, annotations }).default({}),
     spec: approvalSpec.omit({ requester: true, turn: true }),
   })
-  .describe('A decision on what the turn asks: status.approval.id of the Turn is spec.requestId.');
+  .describe('A decision on what the turn asks: status.approval.requestId of the Turn is spec.requestId.');
 
 export const runCreate = z
   .strictObject({

@@ -13,7 +13,7 @@ const PAYLOAD_BYTES = 2_000;
  * the signal aborts, because somebody else has decided or the turn has ended. Never rejects.
  */
 export async function askInPlace(
-  { turn: name, id, prompt }: { turn: string; id: string; prompt: string },
+  { turn: name, requestId, prompt }: { turn: string; requestId: string; prompt: string },
   cluster: Cluster,
   cli: Cli,
   signal: AbortSignal,
@@ -23,11 +23,11 @@ export async function askInPlace(
   try {
     const turn = await cluster.api.get(turns, { namespace: cluster.namespace, name }, { signal });
     const { approval } = turn.status ?? {};
-    if (approval?.id !== id || approval.decided) return;
+    if (approval?.id !== requestId || approval.decided) return;
     if (approval.payload !== undefined) cli.say(clip(printable(JSON.stringify(approval.payload)), PAYLOAD_BYTES));
     if (!cli.ask || !(await cluster.mayDecide(signal))) return cli.say(command);
     const decision = (await cli.ask('Approve it?', signal)) ? 'Approve' : 'Deny';
-    await sendDecision(turn, id, { decision }, cluster, signal);
+    await sendDecision(turn, requestId, { decision }, cluster, signal);
   } catch (error) {
     if (!signal.aborted) cli.say(`${(error as Error).message}\n${command}`);
   }

@@ -48,7 +48,7 @@ class Narration {
   #isRunning = false;
   /** Lines from before it was known that the turn runs. */
   #early: Extract<StreamEvent, { type: 'log' }>[] = [];
-  #deciding: { id: string; over: AbortController } | undefined;
+  #deciding: { requestId: string; over: AbortController } | undefined;
 
   constructor(options: NarrationOptions) {
     this.#options = options;
@@ -136,15 +136,15 @@ class Narration {
 
   #ask(data: Extract<StreamEvent, { type: 'approval' }>['data']): void {
     if (data.decided) {
-      if (this.#deciding?.id === data.id) this.#decided();
+      if (this.#deciding?.requestId === data.requestId) this.#decided();
       this.#say({ type: 'approval', data });
       return;
     }
-    if (this.#deciding?.id === data.id) return;
+    if (this.#deciding?.requestId === data.requestId) return;
     this.#decided();
     const { cluster, cli } = this.#options;
     const over = new AbortController();
-    this.#deciding = { id: data.id, over };
+    this.#deciding = { requestId: data.requestId, over };
     void askInPlace(data, cluster, cli, anySignal(cli.interrupted, over.signal));
   }
 

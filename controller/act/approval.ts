@@ -34,6 +34,7 @@ export async function commitRequest(context: ReconcileContext, turn: CachedTurn,
   const stored = await storeDelivery(context, turn, { ...asking, result: asking.request });
   const now = effects.clock.now();
   const request: TurnApproval = {
+    requestId: message.id,
     id: message.id,
     prompt: clip(message.prompt, MAX_PROMPT_BYTES),
     ...defined({ payload: message.payload }),

@@ -48,8 +48,9 @@ export const eventData = {
     .strictObject({
       session,
       turn,
-      id: asked.id,
+      requestId: asked.id.describe('Id of the request, which a decision names in spec.requestId.'),
       prompt: asked.prompt,
+      payload: asked.payload.describe('Further data of the question; until somebody has decided.'),
       since: asked.since,
       decided: asked.decided.unwrap().pick({ decision: true, note: true, by: true, at: true }).optional(),
     })

@@ -1,5 +1,5 @@
 import type { StreamEvent } from './events.ts';
-import type { SessionView, TurnView } from './views.ts';
+import { type SessionView, type TurnView, withoutPayload } from './views.ts';
 
 /** Returns the event for the state of a session. */
 export function sessionEvent({
@@ -35,10 +35,11 @@ export function turnEvents(turn: TurnView, old?: TurnView): StreamEvent[] {
     events.push({ type: 'artifacts', data });
   }
   if (!isSame(state, oldState)) events.push({ type: 'turn', data: state });
-  if (approval && !isSame(approval, oldApproval)) {
-    const { id, prompt, since, decided } = approval;
+  if (approval && !isSame(withoutPayload(approval), oldApproval && withoutPayload(oldApproval))) {
+    const { id: requestId, prompt, payload, since, decided } = approval;
     const by = decided && { decision: decided.decision, note: decided.note, by: decided.by, at: decided.at };
-    events.push({ type: 'approval', data: { session, turn: metadata.name, id, prompt, since, decided: by } });
+    const data = { session, turn: metadata.name, requestId, prompt, payload, since, decided: by };
+    events.push({ type: 'approval', data });
   }
   if (usage && !isSame(usage, oldUsage)) {
     events.push({ type: 'usage', data: { session, turn: metadata.name, usage } });

@@ -86,7 +86,7 @@ export function viewTurn({ metadata, spec, status = {} }: StoredTurn): TurnView 
       exitCode,
       outputBytes,
       usage,
-      approval: approval && withoutPayload(approval),
+      approval: approval && viewApproval(approval, phase),
       artifacts: artifacts?.map(shownArtifact),
       artifactsLeftOut,
     },
@@ -95,7 +95,14 @@ export function viewTurn({ metadata, spec, status = {} }: StoredTurn): TurnView 
 
 type Approval = NonNullable<TurnStatus['approval']>;
 
-function withoutPayload({ payload: _payload, decided, ...approval }: Approval): Approval {
-  const { response: _response, ...decision } = decided ?? {};
-  return decided ? { ...approval, decided: decision as Approval['decided'] } : approval;
+/** Returns the question with its payload, which may be large, while it waits; then the decision without its response. */
+function viewApproval(approval: Approval, phase: TurnView['phase']): Approval {
+  const { decided } = approval;
+  if (!decided) return phase === 'AwaitingApproval' ? approval : withoutPayload(approval);
+  const { response: _response, ...decision } = decided;
+  return { ...withoutPayload(approval), decided: decision };
+}
+
+export function withoutPayload({ payload: _payload, ...approval }: Approval): Approval {
+  return approval;
 }

@@ -11,7 +11,7 @@ export const approvalSpec = z
       .string()
       .min(1)
       .max(64)
-      .describe('status.approval.id of that Turn. The decision applies only to this request.'),
+      .describe('status.approval.requestId of that Turn. The decision applies only to this request.'),
     decision: decision.describe('Approve or Deny. The agent gets the decision and continues in both cases.'),
     response: anyJson().optional().describe('Further data for the agent. Any JSON, up to 16 KiB.'),
     note: z.string().max(1024).optional().describe('Reason for the decision, in words. The agent gets it too.'),

@@ -76,7 +76,12 @@ export const turnSpec = z
 
 /** The turn's last question and, once a person has decided, the decision. */
 const turnApproval = z.strictObject({
-  id: z.string().max(64).describe('Id that an Approval names in spec.requestId.'),
+  requestId: z
+    .string()
+    .max(64)
+    .optional()
+    .describe('Id of the request, which an Approval names in spec.requestId. Absent in turns of earlier releases.'),
+  id: z.string().max(64).describe('The same as requestId, by its name of earlier releases.'),
   prompt: z.string().max(4096).describe('Question for people.'),
   payload: anyJson().optional().describe('Further data of the question, up to 16 KiB.'),
   since: timestamp().describe('Start of the wait.'),

@@ -37,11 +37,12 @@ describe('people who decide', () => {
   test('over HTTP: the caller is on record, and the first decision stands', async () => {
     await api.cluster.create('http', { agent: ASKS });
     await api.cluster.turn('http', 'http-1', { questions: ['May I?'] });
-    const requestId = (await asked(api.cluster, 'http-1')).status?.approval?.id;
+    await asked(api.cluster, 'http-1');
     const say = (spec: object, headers: Record<string, string> = {}) =>
       api.call('POST', path('http-1', 'http'), { token: approver.token, body: { spec }, headers });
     const shown = await api.call('GET', '/v1/namespaces/default/sessions/http/turns/http-1', { token: approver.token });
-    assert.equal(shown.body.status.approval.prompt, 'May I?');
+    const { prompt, payload, requestId } = shown.body.status.approval;
+    assert.deepEqual([prompt, payload], ['May I?', { number: 1 }]);
 
     const wrong = await say({ requestId: 'f'.repeat(16), decision: 'Approve' });
     assert.deepEqual([wrong.status, wrong.problem.code], [409, 'RequestNotPending']);

@@ -53,7 +53,7 @@ describe('events in words', () => {
     const error = { code: 'AgentFailed', message: 'exit 1\n\u001b[2J' };
     const failed = inWords({ type: 'turn', data: { ...base, uid: 'u', phase: 'Failed', error } });
     assert.equal(failed, 'turn notes-1 Failed: AgentFailed: exit 1 \\x1b[2J');
-    const asks = { type: 'approval' as const, data: { ...base, id: 'r', prompt: 'May I\rdelete?', since: 's' } };
+    const asks = { type: 'approval' as const, data: { ...base, requestId: 'r', prompt: 'May I\rdelete?', since: 's' } };
     assert.equal(inWords(asks), 'turn notes-1 asks: May I delete?');
     const agent = { type: 'agent' as const, data: { ...base, at: 't', event: { text: 'x'.repeat(1000) } } };
     assert.ok(inWords(agent).length < 500);

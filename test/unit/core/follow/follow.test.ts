@@ -87,6 +87,24 @@ describe('the state of a turn', () => {
     assert.deepEqual(types({ ...asks, approval: { ...approval, decided } }, asks), ['approval']);
   });
 
+  test('has the payload of a question while it waits for a decision, and the id that a decision names', () => {
+    const approval = { id: 'r', prompt: 'May I?', payload: { cost: 3 }, since: 's', process: 'Alive', incarnation: 1 };
+    const asks = { ...running, phase: 'AwaitingApproval', approval: { ...approval, seq: 1, ranMs: 1 } };
+    const decided = { ...asks.approval, decided: { decision: 'Deny', approval: 'x', at: 't', response: 'long' } };
+    const dataOf = (status: object) => {
+      const event = turnEvents(view(status)).find(({ type }) => type === 'approval');
+      return JSON.parse(JSON.stringify(event?.data));
+    };
+    const question = { session: 'notes', turn: 'a', requestId: 'r', prompt: 'May I?', since: 's' };
+    assert.deepEqual(dataOf(asks), { ...question, payload: { cost: 3 } });
+    assert.deepEqual(dataOf({ ...asks, phase: 'Running', approval: decided }), {
+      ...question,
+      decided: { decision: 'Deny', at: 't' },
+    });
+    // The end of the wait without a decision is told by the turn alone.
+    assert.deepEqual(types({ ...asks, phase: 'Failed' }, asks), ['turn']);
+  });
+
   test('says why it waits, and no longer why it waited', () => {
     const conditions = [{ type: 'Running', status: 'False', reason: 'AtCapacity', message: 'full' }];
     assert.equal(view({ phase: 'Queued', conditions }).reason, 'AtCapacity');

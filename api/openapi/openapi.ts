@@ -1,63 +1,17 @@
 /** OpenAPI 3.1 document, made from the routes and schemas that the server checks requests with. */
-import * as z from 'zod';
+import type * as z from 'zod';
 import { type EventType, eventData } from '../../core/follow/events.ts';
 import { VERSION } from '../../core/program/version.ts';
-import { problemSchema } from '../problems/problems.ts';
 import type { EventStream, Route } from '../route.ts';
-import { routes } from '../routes/index.ts';
+import { routesByTag } from '../routes/index.ts';
 import { formatEvent } from '../streams/event-stream.ts';
 import { eventExamples } from './event-examples.ts';
-import {
-  approval,
-  approvalCreate,
-  approvalList,
-  artifactList,
-  command,
-  commandCreate,
-  commandList,
-  commandListed,
-  commandSignal,
-  idempotencyKey,
-  run,
-  runCreate,
-  session,
-  sessionCreate,
-  sessionList,
-  suspendBody,
-  turn,
-  turnCreate,
-  turnList,
-} from './schemas.ts';
+import { inline, type Json, namedSchemas, ref, schemaOf } from './json-schema.ts';
+import { eventSchemaName } from './names.ts';
+import { idempotencyKey, noBody } from './schemas.ts';
 
-type Json = Record<string, unknown>;
-
-/** Schemas with a name of their own. A request may leave out a field with a default; an answer always has it. */
-const inputs = z.registry<{ id: string }>();
-inputs.add(sessionCreate, { id: 'SessionCreate' });
-inputs.add(turnCreate, { id: 'TurnCreate' });
-inputs.add(approvalCreate, { id: 'ApprovalCreate' });
-inputs.add(runCreate, { id: 'RunCreate' });
-inputs.add(suspendBody, { id: 'Suspend' });
-inputs.add(commandCreate, { id: 'CommandCreate' });
-inputs.add(commandSignal, { id: 'CommandSignal' });
-const outputs = z.registry<{ id: string }>();
-outputs.add(session, { id: 'Session' });
-outputs.add(sessionList, { id: 'SessionList' });
-outputs.add(turn, { id: 'Turn' });
-outputs.add(turnList, { id: 'TurnList' });
-outputs.add(approval, { id: 'Approval' });
-outputs.add(approvalList, { id: 'ApprovalList' });
-outputs.add(artifactList, { id: 'ArtifactList' });
-outputs.add(run, { id: 'Run' });
-outputs.add(command, { id: 'Command' });
-outputs.add(commandListed, { id: 'CommandListed' });
-outputs.add(commandList, { id: 'CommandList' });
-outputs.add(problemSchema, { id: 'Problem' });
-const schemaName = (type: string) => `${type[0]?.toUpperCase()}${type.slice(1)}Event`;
-for (const [type, schema] of Object.entries(eventData)) outputs.add(schema, { id: schemaName(type) });
-
-/** Content of any type. */
-const BYTES = { '*/*': { schema: { type: 'string', format: 'binary' } } };
+/** Content of any type. A file's answer may have a narrower type than this. */
+const BYTES = { 'application/octet-stream': { schema: { type: 'string', format: 'binary' } } };
 
 /** Types of events in each stream. */
 const EVENTS: Record<EventStream, readonly EventType[]> = {
@@ -67,8 +21,10 @@ const EVENTS: Record<EventStream, readonly EventType[]> = {
 
 export function openApiDocument(): Json {
   const paths: Record<string, Json> = {};
-  for (const route of routes) {
-    paths[route.path] = { ...paths[route.path], [route.method.toLowerCase()]: operation(route) };
+  for (const [tag, routes] of Object.entries(routesByTag)) {
+    for (const route of routes) {
+      paths[route.path] = { ...paths[route.path], [route.method.toLowerCase()]: operation(route, tag) };
+    }
   }
   return {
     openapi: '3.1.0',
@@ -76,9 +32,11 @@ export function openApiDocument(): Json {
       title: 'Berth',
       version: VERSION,
       description:
-        'Sessions, turns and runs over HTTP, on the same resources that kubectl shows. Every right is one of the cluster’s own RBAC on berth.dev. The header Berth-Version of every answer is the release of the server, as the version of this document is.',
+        'Sessions, turns and runs over HTTP, on the same resources that kubectl shows. Every right is one of the cluster’s own RBAC on berth.dev. The header Berth-Version of every answer is the release of the server, as the version of this document is. Clients ignore fields of answers that they do not know, and take values that an x-extensible-enum does not list: a later release may have more of both.',
       license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
     },
+    servers: [{ url: '/' }],
+    tags: Object.keys(routesByTag).map((name) => ({ name })),
     security: [{ bearer: [] }],
     paths,
     components: {
@@ -89,7 +47,7 @@ export function openApiDocument(): Json {
           description: 'A token of the cluster, issued for the audience berth.',
         },
       },
-      schemas: { ...registered(inputs, 'input'), ...registered(outputs, 'output') },
+      schemas: namedSchemas(),
       responses: {
         Problem: {
           description: 'Anything but success; the code says what.',
@@ -106,7 +64,7 @@ export function openApiDocument(): Json {
   };
 }
 
-function operation(route: Route): Json {
+function operation(route: Route, tag: string): Json {
   const rights = route.rights
     .map(({ verb, resource, subresource }) => `${verb} ${resource}${subresource ? `/${subresource}` : ''}`)
     .join(', ');
@@ -115,6 +73,7 @@ function operation(route: Route): Json {
     responses[status] = { description, ...content(status, schema) };
   }
   return {
+    tags: [tag],
     operationId: route.operationId,
     summary: route.summary,
     description: `${route.description ? `${route.description} ` : ''}Takes the right to ${rights}.`,
@@ -124,7 +83,7 @@ function operation(route: Route): Json {
       ...(route.creates ? [header('Idempotency-Key', idempotencyKey)] : []),
       ...Object.entries(route.headers?.shape ?? {}).map(([name, field]) => header(name, field as z.ZodType)),
     ],
-    ...(route.body
+    ...(route.body && route.body !== noBody
       ? { requestBody: { required: !route.body.safeParse(undefined).success, content: json(schemaOf(route.body)) } }
       : {}),
     ...(route.takesBytes ? { requestBody: { required: true, content: BYTES } } : {}),
@@ -146,7 +105,7 @@ function eventStream(name: EventStream): Json {
     const ofStream = name === 'SessionEvents' ? id : id.split('.').slice(0, 2).join('.');
     return [type, { summary: eventData[type].description, value: formatEvent({ id: ofStream, event }) }];
   });
-  const types = EVENTS[name].map((type) => `${type}: ${schemaName(type)}`).join(', ');
+  const types = EVENTS[name].map((type) => `${type}: ${eventSchemaName(type)}`).join(', ');
   const description = `Server-sent events. The schema of the data by the event’s type: ${types}.`;
   return { 'text/event-stream': { schema: { type: 'string', description }, examples: Object.fromEntries(examples) } };
 }
@@ -164,37 +123,4 @@ function header(name: string, field: z.ZodType): Json {
   return { name, in: 'header', description, schema };
 }
 
-function schemaOf(schema: z.ZodType): Json {
-  const name = (inputs.get(schema) ?? outputs.get(schema))?.id;
-  return name ? ref(name) : inline(schema);
-}
-
-function registered(registry: typeof inputs, io: 'input' | 'output'): Json {
-  const uri = (id: string) => `#/components/schemas/${id}`;
-  const { schemas } = z.toJSONSchema(registry, { ...options(io), uri });
-  return Object.fromEntries(Object.entries(schemas).map(([name, { $id, $schema, ...schema }]) => [name, schema]));
-}
-
-function inline(schema: z.ZodType): Json {
-  const { $schema, ...rest } = z.toJSONSchema(schema, options('input'));
-  return rest;
-}
-
-function options(io: 'input' | 'output') {
-  return {
-    target: 'draft-2020-12',
-    io,
-    unrepresentable: 'any',
-    override: ({ jsonSchema }: { jsonSchema: Json }) => {
-      // Extensions are for the Kubernetes API server, which checks them itself.
-      for (const key of Object.keys(jsonSchema)) {
-        if (key.startsWith('x-kubernetes-') || key === 'nullable') delete jsonSchema[key];
-      }
-      // Answers allow unknown fields, because a later version may add some.
-      if (io === 'output' && jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
-    },
-  } as const;
-}
-
-const ref = (name: string): Json => ({ $ref: `#/components/schemas/${name}` });
 const json = (schema: Json): Json => ({ 'application/json': { schema } });

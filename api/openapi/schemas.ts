@@ -1,6 +1,7 @@
 /** Schemas of requests and answers, made of the kinds' own schemas. */
 import * as z from 'zod';
 import { isArtifactName } from '../../core/artifacts/name.ts';
+import { eventData } from '../../core/follow/events.ts';
 import { approvalSpec } from '../../core/resources/approval.ts';
 import { parseDuration } from '../../core/resources/duration.ts';
 import { anyJson, dnsLabel, dnsSubdomain, duration, stateRef, timestamp } from '../../core/resources/schema.ts';
@@ -9,6 +10,7 @@ import { turnPhase, turnSpec, turnStatus } from '../../core/resources/turn.ts';
 
 const MAX_WAIT_MS = 60_000;
 const MAX_PAGE = 100;
+const RUN_WAIT = '30s';
 
 export const namespaceParams = z.strictObject({ namespace: dnsLabel().describe('A namespace.') });
 export const sessionParams = namespaceParams.extend({ session: dnsLabel().describe('Name of a session.') });
@@ -42,7 +44,9 @@ export const listQuery = z.strictObject({
     .min(1)
     .max(MAX_PAGE)
     .default(MAX_PAGE)
-    .describe('Most objects on a page. It has fewer where they are large: continue says whether there are more.'),
+    .describe(
+      `Most objects on a page, ${MAX_PAGE} by default. It has fewer where they are large: continue says whether there are more.`,
+    ),
   continue: z.string().max(4096).optional().describe('Token from the previous page.'),
   labelSelector: z.string().max(4096).optional().describe('Label selector as for kubectl, for example team=blue.'),
 });
@@ -52,16 +56,21 @@ export const sessionListQuery = listQuery.extend({
 export const allTurnsQuery = listQuery.extend({
   name: dnsSubdomain().optional().describe('Name of a turn: only the turn of this name, of whichever session.'),
 });
-const wait = (of = 'the turn') =>
+const wait = (of = 'the turn', byDefault = '') =>
   duration()
     .refine(
       (text) => !duration().safeParse(text).success || parseDuration(text) <= MAX_WAIT_MS,
       'must not be longer than 60s; ask again when it is over',
     )
-    .describe(`Time to wait for the end of ${of}, at most 60s.`);
+    .describe(`Time to wait for the end of ${of}, at most 60s${byDefault && `; ${byDefault} by default`}.`);
 export const waitQuery = z.strictObject({ wait: wait().optional() });
 export const commandQuery = sessionUidQuery.extend({ wait: wait('the command').optional() });
-export const runQuery = z.strictObject({ wait: wait().default('30s') });
+export const runQuery = z.strictObject({ wait: wait('the turn', RUN_WAIT).default(RUN_WAIT) });
+
+/** Texts of a flag in a URL. A bare `?logs` has the empty text. */
+export const flagText = z.enum(['true', 'false', '']);
+/** A flag in a URL: false by default, and true for the bare name. In the document it is a boolean. */
+export const flag = () => flagText.default('false').transform((text) => text !== 'false');
 
 /** Text of 1 to 255 printable characters. */
 export const idempotencyKey = z
@@ -80,6 +89,7 @@ const labels = z.record(metaKey, z.string().max(63)).optional();
 const annotations = z.record(metaKey, z.string().max(262_144)).optional();
 const givenMeta = <T extends z.ZodType>(name: T) =>
   z.strictObject({ name: name.optional().describe('Default: given by the server.'), labels, annotations });
+const sessionMeta = givenMeta(dnsLabel());
 const typeMeta = (kind: string) => ({
   apiVersion: z.literal('berth.dev/v1alpha1').optional(),
   kind: z.literal(kind).optional(),
@@ -88,7 +98,7 @@ const typeMeta = (kind: string) => ({
 export const sessionCreate = z
   .strictObject({
     ...typeMeta('Session'),
-    metadata: givenMeta(dnsLabel()).default({}),
+    metadata: sessionMeta.default({}),
     spec: sessionSpec
       .omit({ requester: true })
       .refine(({ turns, input }) => turns !== 'One' || input !== undefined, {
@@ -117,7 +127,7 @@ export const approvalCreate = z
 
 export const runCreate = z
   .strictObject({
-    metadata: givenMeta(dnsLabel()).default({}),
+    metadata: sessionMeta.default({}),
     spec: sessionSpec
       .omit({ requester: true, turns: true, suspend: true, suspendRequest: true })
       .extend({ input: anyJson().describe('Input of the only turn. Any JSON, up to 128 KiB.') }),
@@ -129,7 +139,7 @@ export const suspendBody = z
     hold: z
       .boolean()
       .default(false)
-      .describe('true: turns queue until the session is resumed. false: a turn wakes it.'),
+      .describe('true: turns queue until the session is resumed. false: a turn wakes it. Default false.'),
   })
   .prefault({});
 export const noBody = z.strictObject({}).prefault({});
@@ -169,7 +179,7 @@ export const approval = z
 
 export const artifactList = z
   .strictObject({
-    items: z.array(turnStatus.shape.artifacts.unwrap().element.omit({ ref: true, offset: true })),
+    items: z.array(eventData.artifacts.shape.artifacts.element),
     leftOut: turnStatus.shape.artifactsLeftOut,
   })
   .describe('The artifacts of a turn, in the order of their names.');
@@ -190,12 +200,12 @@ export const commandCreate = z
     cwd: z.string().min(1).optional().describe('Working directory; default: the agent’s.'),
     env: z.record(z.string(), z.string()).optional().describe('Variables beside the agent’s.'),
     timeoutSeconds: z.int().min(1).optional().describe('Time after which it is ended; default: an hour.'),
-    stdin: z.boolean().default(false).describe('true: its input comes by POST …/input or …/attach.'),
+    stdin: z.boolean().default(false).describe('true: its input comes by POST …/input or …/attach. Default false.'),
     detach: z
       .boolean()
       .default(true)
       .describe(
-        'false: it waits while its clients of …/attach have not acknowledged 8 MiB, and is ended a minute after the last has gone.',
+        'false: it waits while its clients of …/attach have not acknowledged 8 MiB, and is ended a minute after the last has gone. Default true.',
       ),
     tty: z
       .strictObject({
@@ -252,6 +262,18 @@ export const commandSignal = z.strictObject({
   graceSeconds: z.number().min(0).max(3600).optional().describe('Time after which all that is left is killed.'),
 });
 export const inputTaken = z.strictObject({ taken: z.int().describe('Position of the next byte of input.') });
+
+export const fileWritten = z
+  .strictObject({
+    bytes: z.int().describe('Bytes that were written.'),
+    sha256: z.string().describe('SHA-256 of the content, hex.'),
+    kept: z
+      .enum(['State', 'Volume', 'Pod'])
+      .describe(
+        'State: durable with the end of the next turn, or with the suspension. Volume: as long as the session’s volume. Pod: gone with the pod.',
+      ),
+  })
+  .describe('What was written.');
 
 const listOf = <T extends z.ZodType>(item: T, what: string) =>
   z

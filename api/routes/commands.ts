@@ -16,6 +16,7 @@ import {
   commandListed,
   commandQuery,
   commandSignal,
+  flag,
   inputTaken,
   sessionParams,
   sessionUidQuery,
@@ -32,7 +33,6 @@ const commandParams = sessionParams.extend({
   id: z.string().regex(COMMAND_ID, 'is no id of a command').describe('Id of a command.'),
 });
 const position = () => z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER);
-const flag = () => z.enum(['true', 'false', '']).default('false');
 const FROM = 'Position of the first byte, counted over both streams; default: the oldest that is kept.';
 
 const right = (verb: 'get' | 'create') => [
@@ -142,7 +142,7 @@ export const commandRoutes: Route[] = [
       const { next } = frames.ready as CommandReady;
       return {
         status: 200,
-        content: traced(outputFrom(frames, { stream, from, follow: query.follow !== 'false' }), frames, trace),
+        content: traced(outputFrom(frames, { stream, from, follow: query.follow }), frames, trace),
         headers: {
           'content-type': stream ? 'application/octet-stream' : 'application/vnd.berth.output',
           'berth-output-next': String(next),
@@ -176,7 +176,7 @@ export const commandRoutes: Route[] = [
       const wish = { want: 'command' as const, id, from: next, input: true };
       const { frames, trace } = await enter(call, services, wish);
       return tracing(trace, async () => {
-        const { taken, sent } = await giveInput(frames, bytes, { at: query.at, end: query.end !== 'false' });
+        const { taken, sent } = await giveInput(frames, bytes, { at: query.at, end: query.end });
         trace.add(sent);
         return { status: 200, body: { taken } };
       });
@@ -223,7 +223,7 @@ export const commandRoutes: Route[] = [
     async handle(call, services) {
       const { params, query } = call;
       const { from = 0 } = query;
-      const wish = { want: 'command' as const, id: params.id, from, input: query.input !== 'false' };
+      const wish = { want: 'command' as const, id: params.id, from, input: query.input };
       const { frames, trace } = await enter(call, services, wish);
       return {
         status: 101,

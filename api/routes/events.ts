@@ -2,17 +2,14 @@ import * as z from 'zod';
 import { parseSessionCursor, parseStateCursor } from '../../core/follow/cursor.ts';
 import { namespaceEvents, sessionEvents } from '../../core/follow/session-events.ts';
 import { sessions } from '../../core/resources/kinds.ts';
-import { namespaceParams, noQuery, sessionParams } from '../openapi/schemas.ts';
+import { flag, namespaceParams, noQuery, sessionParams } from '../openapi/schemas.ts';
 import { Problem } from '../problems/problems.ts';
 import { type Answer, type Route, route } from '../route.ts';
 import { asEventStream } from '../streams/event-stream.ts';
 import { shownLogs } from '../streams/shown-logs.ts';
 
 const query = z.strictObject({
-  logs: z
-    .enum(['true', 'false', ''])
-    .default('false')
-    .describe('With the lines that the agent prints. ?logs means true.'),
+  logs: flag().describe('With the lines that the agent prints. ?logs means true.'),
 });
 
 const RESUMES =
@@ -39,7 +36,7 @@ export const eventRoutes: Route[] = [
       const { metadata, spec } = await api.get(sessions, { namespace, name }, { signal });
       const states = await watched.follow(namespace, signal);
       const { uid, resourceVersion } = metadata;
-      const options = { namespace, name, uid, resourceVersion, from, logs: logs !== 'false', signal };
+      const options = { namespace, name, uid, resourceVersion, from, logs, signal };
       const events = sessionEvents({ clock, states, read: shared.readFrom(shownLogs(api, spec)) }, options);
       return answer(asEventStream(events, clock, signal));
     },

@@ -5,7 +5,7 @@ import type { OpenSession } from '../../core/enter/files.ts';
 import { type FileEnd, WRITABLE_ROOTS } from '../../core/enter/hello.ts';
 import { deleteFile, uploadFile } from '../../core/enter/uploads.ts';
 import { enter, type SessionCall, type Trace, tracing } from '../inside/enter.ts';
-import { sessionUidQuery } from '../openapi/schemas.ts';
+import { fileWritten, flag, sessionUidQuery } from '../openapi/schemas.ts';
 import { Problem } from '../problems/problems.ts';
 import { type Answer, type Route, route, type Services } from '../route.ts';
 import { fileParams, filesPath } from './files.ts';
@@ -13,18 +13,6 @@ import { fileParams, filesPath } from './files.ts';
 const params = fileParams.extend({
   root: z.enum(WRITABLE_ROOTS).describe('A folder of the session that can be written to.'),
 });
-const written = z
-  .strictObject({
-    bytes: z.int().describe('Bytes that were written.'),
-    sha256: z.string().describe('SHA-256 of the content, hex.'),
-    kept: z
-      .enum(['State', 'Volume', 'Pod'])
-      .describe(
-        'State: durable with the end of the next turn, or with the suspension. Volume: as long as the session’s volume. Pod: gone with the pod.',
-      ),
-  })
-  .describe('What was written.');
-
 const common = {
   path: `${filesPath}/{path}`,
   params,
@@ -54,7 +42,7 @@ export const fileWriteRoutes: Route[] = [
         .describe('SHA-256 of the file as sha-256=:BASE64: (RFC 9530). Other bytes are refused.'),
     }),
     takesBytes: true,
-    responses: { 200: { description: 'The file has its name.', schema: written } },
+    responses: { 200: { description: 'The file has its name.', schema: fileWritten } },
     async handle(call, services) {
       const { query, headers } = call;
       const { root, path } = call.params;
@@ -84,11 +72,7 @@ export const fileWriteRoutes: Route[] = [
       'A link is deleted itself, not what it leads to; a folder only with recursive=true, with all that is in it.',
     rights: [{ verb: 'delete', resource: 'sessions', subresource: 'files', nameParam: 'session' }],
     query: sessionUidQuery.extend({
-      recursive: z
-        .enum(['true', 'false', ''])
-        .optional()
-        .transform((text) => text === 'true' || text === '')
-        .describe('A folder with all that is in it.'),
+      recursive: flag().describe('A folder with all that is in it. ?recursive means true.'),
     }),
     responses: { 204: { description: 'It is gone.' } },
     async handle(call, services) {

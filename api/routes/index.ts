@@ -11,16 +11,18 @@ import { runRoutes } from './runs.ts';
 import { sessionRoutes } from './sessions.ts';
 import { turnRoutes } from './turns.ts';
 
-export const routes: Route[] = [
-  ...sessionRoutes,
-  ...turnRoutes,
-  ...artifactRoutes,
-  ...approvalRoutes,
-  ...eventRoutes,
-  ...logRoutes,
-  ...fileRoutes,
-  ...fileWriteRoutes,
-  ...commandRoutes,
-  ...portRoutes,
-  ...runRoutes,
-];
+/** Routes by the tag that they have in the document. */
+export const routesByTag: Record<string, readonly Route[]> = {
+  Sessions: sessionRoutes,
+  Turns: turnRoutes,
+  Artifacts: artifactRoutes,
+  Approvals: approvalRoutes,
+  Events: eventRoutes,
+  Logs: logRoutes,
+  Files: [...fileRoutes, ...fileWriteRoutes],
+  Commands: commandRoutes,
+  Ports: portRoutes,
+  Runs: runRoutes,
+};
+
+export const routes: Route[] = Object.values(routesByTag).flat();

@@ -2,16 +2,13 @@ import * as z from 'zod';
 import { defined } from '../../core/defined.ts';
 import { podText, sessionText } from '../../core/pod-log/session-text.ts';
 import { sessions } from '../../core/resources/kinds.ts';
-import { sessionParams } from '../openapi/schemas.ts';
+import { flag, sessionParams } from '../openapi/schemas.ts';
 import { Problem } from '../problems/problems.ts';
 import { type Route, route } from '../route.ts';
 import { shownLogs } from '../streams/shown-logs.ts';
 
 const query = z.strictObject({
-  follow: z
-    .enum(['true', 'false', ''])
-    .default('false')
-    .describe('Live, until the session is finished or deleted. ?follow means true.'),
+  follow: flag().describe('Live, until the session is finished or deleted. ?follow means true.'),
   sinceTime: z.iso
     .datetime({ offset: true })
     .optional()
@@ -40,15 +37,14 @@ export const logRoutes: Route[] = [
       const { podName, incarnation = 0 } = status ?? {};
       const { uid } = metadata;
       const options = { ...defined({ sinceTime }), signal };
-      if (follow === 'false' && !podName) {
+      if (!follow && !podName) {
         const text = `Session "${name}" has no pod at present. GET …/turns/{turn}/log for what its turns printed.`;
         throw new Problem('NoLog', text);
       }
       const shown = shownLogs(api, spec);
-      const text =
-        follow === 'false'
-          ? podText(shown, { namespace, name: podName as string, session: uid, incarnation }, options)
-          : sessionText(shown, clock, { namespace, name, uid }, options);
+      const text = follow
+        ? sessionText(shown, clock, { namespace, name, uid }, options)
+        : podText(shown, { namespace, name: podName as string, session: uid, incarnation }, options);
       return {
         status: 200,
         stream: untilGone(text, signal),

@@ -9,11 +9,10 @@ const processText = () =>
     .max(32_768)
     .regex(/^[^\0]*$/, 'must have no NUL character (\\u0000), which no process can be given');
 
-const secretKeyRef = () =>
-  z.strictObject({
-    name: z.string().min(1).max(253).describe('Name of the Secret, in the session’s namespace.'),
-    key: z.string().min(1).max(253).describe('Key in the Secret’s data.'),
-  });
+export const secretKeyRef = z.strictObject({
+  name: z.string().min(1).max(253).describe('Name of the Secret, in the session’s namespace.'),
+  key: z.string().min(1).max(253).describe('Key in the Secret’s data.'),
+});
 
 const envVar = z
   .strictObject({
@@ -24,7 +23,7 @@ const envVar = z
       .describe('Name of the variable. Names that begin with BERTH_ are reserved.'),
     value: processText().optional().describe('Value of the variable. Set either value or valueFrom.'),
     valueFrom: z
-      .strictObject({ secretKeyRef: secretKeyRef().describe('Secret and key that hold the value.') })
+      .strictObject({ secretKeyRef: secretKeyRef.describe('Secret and key that hold the value.') })
       .optional()
       .describe(
         'Source of the value: a Secret of the session’s namespace. A session may name the Secrets in its class’s secrets.',
@@ -54,7 +53,7 @@ const secretFile = z.strictObject({
       'must be a relative path of letters, digits, "-", "_" and ".", no part of it beginning with "."',
     )
     .describe('Path of the file below $(BERTH_SECRETS_DIR).'),
-  secretKeyRef: secretKeyRef().describe(
+  secretKeyRef: secretKeyRef.describe(
     'Content of the file: a key of a Secret of the session’s namespace. A session may name the Secrets in its class’s secrets.',
   ),
 });

@@ -3,10 +3,30 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'vitest';
 import { openApiDocument } from '../../../../api/openapi/openapi.ts';
+import { noBody } from '../../../../api/openapi/schemas.ts';
 import { routes } from '../../../../api/routes/index.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: a document
 const document = openApiDocument() as any;
+
+// biome-ignore lint/suspicious/noExplicitAny: an operation
+function operation(id: string): any {
+  const { method, path } = routes.find(({ operationId }) => operationId === id) ?? assert.fail(id);
+  return document.paths[path][method.toLowerCase()];
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: parameters
+const parametersOf = (id: string): any[] => operation(id).parameters;
+
+/** All schemas of the document, each with the path to it. */
+const schemas = [...schemasIn(document.components.schemas, 'schemas'), ...schemasIn(document.paths, 'paths')];
+
+// biome-ignore lint/suspicious/noExplicitAny: JSON
+function* schemasIn(value: any, path: string): Generator<[schema: any, path: string]> {
+  if (typeof value !== 'object' || value === null) return;
+  if (typeof value.type === 'string') yield [value, path];
+  for (const [key, part] of Object.entries(value)) yield* schemasIn(part, `${path}/${key}`);
+}
 
 describe('the OpenAPI document', () => {
   test('its version is the release', () => {
@@ -37,7 +57,7 @@ describe('the OpenAPI document', () => {
         parameters.filter((parameter) => parameter.in === 'path').map(({ name }) => name),
         inPath,
       );
-      assert.equal(Boolean(operation.requestBody), Boolean(body || takesBytes));
+      assert.equal(Boolean(operation.requestBody), Boolean((body && body !== noBody) || takesBytes));
       assert.equal(
         parameters.some(({ name }) => name === 'Idempotency-Key'),
         Boolean(creates),
@@ -50,9 +70,65 @@ describe('the OpenAPI document', () => {
     assert.doesNotMatch(JSON.stringify(document), /x-kubernetes-|"nullable"/);
   });
 
+  test('no schema has a default, or the bounds of JavaScript’s integers', () => {
+    for (const [schema, path] of schemas) {
+      assert.ok(!('default' in schema), path);
+      for (const bound of [schema.minimum, schema.maximum]) {
+        assert.ok(bound === undefined || Math.abs(bound) < Number.MAX_SAFE_INTEGER, path);
+      }
+    }
+  });
+
+  test('every object with fields has a name', () => {
+    const named = new Set(Object.values(document.components.schemas));
+    for (const [schema, path] of schemas) assert.ok(!schema.properties || named.has(schema), path);
+  });
+
+  test('a request refuses fields that it does not have, and an answer may have more', () => {
+    const { AgentSettings, AgentSettingsCreate, SessionCreateSpec, SessionSpec } = document.components.schemas;
+    assert.equal(SessionCreateSpec.properties.agent.$ref, '#/components/schemas/AgentSettingsCreate');
+    assert.equal(SessionSpec.properties.agent.$ref, '#/components/schemas/AgentSettings');
+    assert.equal(AgentSettingsCreate.additionalProperties, false);
+    assert.equal(AgentSettings.additionalProperties, undefined);
+  });
+
+  test('the values of an answer’s enum may grow; those of a request are all that there are', () => {
+    const { Condition, ErrorCode, TurnPhase, AgentSettings, AgentSettingsCreate } = document.components.schemas;
+    assert.equal(TurnPhase.enum, undefined);
+    assert.ok(TurnPhase['x-extensible-enum'].includes('AwaitingApproval'));
+    assert.ok(ErrorCode['x-extensible-enum'].includes('NotFound'));
+    assert.ok(AgentSettings.properties.driver['x-extensible-enum'].includes('Shell'));
+    assert.ok(AgentSettingsCreate.properties.driver.enum.includes('Shell'));
+    assert.deepEqual(Condition.properties.status.enum, ['True', 'False', 'Unknown']);
+  });
+
+  test('a flag is a boolean', () => {
+    const flags = parametersOf('followEvents').filter(({ name }) => name === 'logs');
+    assert.deepEqual(flags[0].schema, { type: 'boolean' });
+    for (const [schema, path] of schemas) assert.ok(!schema.enum?.includes(''), path);
+  });
+
+  test('the content of a file is of bytes', () => {
+    const { responses } = operation('getArtifact');
+    for (const status of ['200', '206']) {
+      assert.deepEqual(responses[status].content, {
+        'application/octet-stream': { schema: { type: 'string', format: 'binary' } },
+      });
+    }
+  });
+
+  test('every operation has a tag that the document lists', () => {
+    const tags = document.tags.map(({ name }: { name: string }) => name);
+    for (const { operationId } of routes) {
+      const [tag, ...others] = operation(operationId).tags;
+      assert.ok(tags.includes(tag), operationId);
+      assert.deepEqual(others, []);
+    }
+  });
+
   test('the requester can be read and not be sent', () => {
-    const { Session, SessionCreate } = document.components.schemas;
-    assert.ok(Session.properties.spec.properties.requester);
-    assert.equal(SessionCreate.properties.spec.properties.requester, undefined);
+    const { SessionSpec, SessionCreateSpec } = document.components.schemas;
+    assert.ok(SessionSpec.properties.requester);
+    assert.equal(SessionCreateSpec.properties.requester, undefined);
   });
 });

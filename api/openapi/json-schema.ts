@@ -1,0 +1,66 @@
+/** JSON Schemas of the document, made of the schemas that the server checks with. */
+import * as z from 'zod';
+import { turnStatus } from '../../core/resources/turn.ts';
+import { inputs, outputs } from './names.ts';
+import { flagText } from './schemas.ts';
+
+export type Json = Record<string, unknown>;
+
+/** Enums of answers that never get another value. */
+const CLOSED: ReadonlySet<z.core.$ZodType> = new Set([turnStatus.shape.conditions.unwrap().element.shape.status]);
+
+export const ref = (name: string): Json => ({ $ref: `#/components/schemas/${name}` });
+
+/** Returns the schemas that have a name, by name. */
+export function namedSchemas(): Json {
+  return { ...registered(inputs, 'input'), ...registered(outputs, 'output') };
+}
+
+/** Returns the schema of a body. */
+export function schemaOf(schema: z.ZodType): Json {
+  if (schema instanceof z.ZodPrefault) return schemaOf(schema.unwrap() as z.ZodType);
+  const name = (inputs.get(schema) ?? outputs.get(schema))?.id;
+  return name ? ref(name) : inline(schema);
+}
+
+/** Returns the schema of a parameter or a header. */
+export function inline(schema: z.ZodType): Json {
+  const { $schema, ...rest } = z.toJSONSchema(schema, options('input'));
+  return rest;
+}
+
+function registered(registry: typeof inputs, io: 'input' | 'output'): Json {
+  const uri = (id: string) => `#/components/schemas/${id}`;
+  const { schemas } = z.toJSONSchema(registry, { ...options(io), uri });
+  return Object.fromEntries(Object.entries(schemas).map(([name, { $id, $schema, ...schema }]) => [name, schema]));
+}
+
+function options(io: 'input' | 'output') {
+  return {
+    target: 'draft-2020-12',
+    io,
+    unrepresentable: 'any',
+    override: ({ zodSchema, jsonSchema }: { zodSchema: z.core.$ZodType; jsonSchema: Json }) => {
+      // Extensions are for the Kubernetes API server, which checks them itself.
+      for (const key of Object.keys(jsonSchema)) {
+        if (key.startsWith('x-kubernetes-') || key === 'nullable') delete jsonSchema[key];
+      }
+      // Generated clients send a default, or ask for the field; the description says what holds without the field.
+      delete jsonSchema.default;
+      // The bounds that every integer of zod has are those of JavaScript.
+      if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
+      if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
+      if (zodSchema === flagText) {
+        delete jsonSchema.enum;
+        jsonSchema.type = 'boolean';
+      }
+      if (io === 'input') return;
+      // A later version may have more fields and more values of an enum.
+      if (jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
+      if (jsonSchema.enum !== undefined && !CLOSED.has(zodSchema)) {
+        jsonSchema['x-extensible-enum'] = jsonSchema.enum;
+        delete jsonSchema.enum;
+      }
+    },
+  } as const;
+}

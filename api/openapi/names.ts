@@ -122,6 +122,7 @@ const answers = {
   ApprovalEventDecision: eventData.approval.shape.decided.unwrap(),
 };
 
+/** Name of the schema of an event's data. */
 export const eventSchemaName = (type: string) => `${type[0]?.toUpperCase()}${type.slice(1)}Event`;
 
 for (const [id, schema] of Object.entries(parts)) {

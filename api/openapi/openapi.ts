@@ -1,23 +1,14 @@
 /** OpenAPI 3.1 document, made from the routes and schemas that the server checks requests with. */
 import type * as z from 'zod';
-import { type EventType, eventData } from '../../core/follow/events.ts';
 import { VERSION } from '../../core/program/version.ts';
-import type { EventStream, Route } from '../route.ts';
+import type { Route } from '../route.ts';
 import { routesByTag } from '../routes/index.ts';
-import { formatEvent } from '../streams/event-stream.ts';
-import { eventExamples } from './event-examples.ts';
+import { streamContent, streamSchemas } from './event-streams.ts';
 import { inline, type Json, namedSchemas, ref, schemaOf } from './json-schema.ts';
-import { eventSchemaName } from './names.ts';
 import { idempotencyKey, noBody } from './schemas.ts';
 
 /** Content of any type. A file's answer may have a narrower type than this. */
 const BYTES = { 'application/octet-stream': { schema: { type: 'string', format: 'binary' } } };
-
-/** Types of events in each stream. */
-const EVENTS: Record<EventStream, readonly EventType[]> = {
-  SessionEvents: ['session', 'artifacts', 'turn', 'approval', 'usage', 'agent', 'log', 'dropped', 'deleted'],
-  NamespaceEvents: ['session', 'artifacts', 'turn', 'approval', 'usage', 'deleted'],
-};
 
 export function openApiDocument(): Json {
   const paths: Record<string, Json> = {};
@@ -47,7 +38,7 @@ export function openApiDocument(): Json {
           description: 'A token of the cluster, issued for the audience berth.',
         },
       },
-      schemas: namedSchemas(),
+      schemas: { ...namedSchemas(), ...streamSchemas() },
       responses: {
         Problem: {
           description: 'Anything but success; the code says what.',
@@ -93,21 +84,10 @@ function operation(route: Route, tag: string): Json {
 
 function content(status: string, schema: Route['responses'][number]['schema']): Json {
   if (status === '101' || status === '204' || status === '304') return {};
-  if (schema === 'SessionEvents' || schema === 'NamespaceEvents') return { content: eventStream(schema) };
+  if (schema === 'SessionEvents' || schema === 'NamespaceEvents') return { content: streamContent(schema) };
   if (schema === 'File') return { content: BYTES };
   if (schema === 'Text') return { content: { 'text/plain': { schema: { type: 'string' } } } };
   return { content: json(schema ? schemaOf(schema) : {}) };
-}
-
-function eventStream(name: EventStream): Json {
-  const examples = EVENTS[name].map((type) => {
-    const { id, event } = eventExamples[type];
-    const ofStream = name === 'SessionEvents' ? id : id.split('.').slice(0, 2).join('.');
-    return [type, { summary: eventData[type].description, value: formatEvent({ id: ofStream, event }) }];
-  });
-  const types = EVENTS[name].map((type) => `${type}: ${eventSchemaName(type)}`).join(', ');
-  const description = `Server-sent events. The schema of the data by the event’s type: ${types}.`;
-  return { 'text/event-stream': { schema: { type: 'string', description }, examples: Object.fromEntries(examples) } };
 }
 
 function parameters(schema: z.ZodObject, where: 'path' | 'query'): Json[] {

@@ -12,8 +12,15 @@ const query = z.strictObject({
   logs: flag().describe('With the lines that the agent prints. ?logs means true.'),
 });
 
+const headers = z.strictObject({
+  'Last-Event-ID': z
+    .string()
+    .optional()
+    .describe('Id of the event after which the stream goes on. Ids of zeros alone begin with all that is kept.'),
+});
+
 const RESUMES =
-  'Each event has an id. Last-Event-ID goes on after it; without, the stream begins with the present states, of turns with those that have not ended. Ids of zeros alone begin with all that is kept. States are told at least once, and those that are over before they could be told are left out.';
+  'Each event has an id. Last-Event-ID goes on after it; without, the stream begins with the present states, of turns with those that have not ended. States are told at least once, and those that are over before they could be told are left out.';
 
 export const eventRoutes: Route[] = [
   route({
@@ -28,6 +35,7 @@ export const eventRoutes: Route[] = [
     ],
     params: sessionParams,
     query,
+    headers,
     responses: { 200: { description: 'The events.', schema: 'SessionEvents' } },
     holds: () => 'streams',
     async handle({ params, query: { logs }, lastEventId, signal }, { api, clock, watched, logs: shared }) {
@@ -53,6 +61,7 @@ export const eventRoutes: Route[] = [
     ],
     params: namespaceParams,
     query: noQuery,
+    headers,
     responses: { 200: { description: 'The events.', schema: 'NamespaceEvents' } },
     holds: () => 'streams',
     async handle({ params: { namespace }, lastEventId, signal }, { clock, watched }) {

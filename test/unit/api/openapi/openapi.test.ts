@@ -117,6 +117,22 @@ describe('the OpenAPI document', () => {
     }
   });
 
+  test('a stream of events has a schema for each event, and takes the id of the last one', () => {
+    const { SessionEventMessage, SessionStreamEvent, NamespaceStreamEvent } = document.components.schemas;
+    const { data, event } = SessionEventMessage.properties;
+    assert.equal(event.const, 'session');
+    assert.equal(data.contentSchema.$ref, '#/components/schemas/SessionEvent');
+    assert.equal(SessionStreamEvent.oneOf.length, 9);
+    assert.equal(NamespaceStreamEvent.oneOf.length, 6);
+    for (const id of ['followEvents', 'followNamespace']) {
+      const { schema, itemSchema } = operation(id).responses['200'].content['text/event-stream'];
+      assert.equal(schema.type, 'string');
+      assert.match(itemSchema.$ref, /StreamEvent$/);
+      const found = parametersOf(id).find(({ name }) => name === 'Last-Event-ID');
+      assert.equal(found?.in, 'header');
+    }
+  });
+
   test('every operation has a tag that the document lists', () => {
     const tags = document.tags.map(({ name }: { name: string }) => name);
     for (const { operationId } of routes) {

@@ -8,6 +8,7 @@ import { withCluster } from '../connect/connect.ts';
 import { failed, refused } from '../errors.ts';
 import { withoutKind } from '../input/flags.ts';
 import { parseFlag } from '../input/input.ts';
+import { doneText } from '../print/print.ts';
 import { hanging, printable } from '../print/printable.ts';
 
 export interface ApproveFlags extends ClusterFlags {
@@ -16,6 +17,7 @@ export interface ApproveFlags extends ClusterFlags {
   note?: string;
   request?: string;
   yes?: boolean;
+  output?: 'name';
 }
 
 /**
@@ -40,7 +42,7 @@ export async function approve(name: string, flags: ApproveFlags, cli: Cli): Prom
     const decision = flags.deny ? 'Deny' : 'Approve';
     if (cli.ask && !flags.yes && !(await cli.ask(`${decision} it?`))) throw failed('nothing is decided');
     await sendDecision(turn, asked.id, { decision, response, note: flags.note }, cluster, cli.interrupted);
-    await cli.out(`turn.berth.dev/${turn.metadata.name} ${flags.deny ? 'denied' : 'approved'}\n`);
+    await cli.out(doneText(`turn.berth.dev/${turn.metadata.name}`, flags.deny ? 'denied' : 'approved', flags.output));
     return 0;
   });
 }

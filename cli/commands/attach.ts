@@ -10,7 +10,7 @@ import { finishTurn } from '../wait/wait.ts';
 
 export interface AttachFlags extends ClusterFlags {
   quiet?: boolean;
-  output?: 'json' | 'yaml';
+  output?: 'json' | 'yaml' | 'name';
 }
 
 /** Number of turns that a refusal names. */

@@ -3,11 +3,13 @@ import type { Cli, ClusterFlags } from '../cli.ts';
 import { getSession, turnsOf } from '../cluster/stored.ts';
 import { withCluster } from '../connect/connect.ts';
 import { failed, refused } from '../errors.ts';
+import { doneText } from '../print/print.ts';
 import { cancelTurn } from '../wait/wait.ts';
 
 export interface CancelFlags extends ClusterFlags {
   turn?: string;
   wait: boolean;
+  output?: 'name';
 }
 
 /** Cancels the session's running and queued turns, or one of them. */
@@ -28,7 +30,8 @@ export async function cancel(name: string, flags: CancelFlags, cli: Cli): Promis
       const ended = flags.wait ? await cancelTurn(turn, cluster, cli) : undefined;
       if (flags.wait && !ended)
         throw failed(`turn ${turn.metadata.name} has not ended yet; its cancellation is requested`);
-      await cli.out(`turn.berth.dev/${turn.metadata.name} ${ended ? ended.status?.phase : 'asked to end'}\n`);
+      const done = ended ? `${ended.status?.phase}` : 'asked to end';
+      await cli.out(doneText(`turn.berth.dev/${turn.metadata.name}`, done, flags.output));
     }
     return 0;
   });

@@ -8,6 +8,7 @@ import { getSession, getTurn } from '../cluster/stored.ts';
 import { withCluster, withKubernetes } from '../connect/connect.ts';
 import { failed } from '../errors.ts';
 import type { NamedObject } from '../input/flags.ts';
+import { doneText } from '../print/print.ts';
 
 export interface DeleteFlags extends ClusterFlags {
   yes?: boolean;
@@ -45,7 +46,7 @@ async function removeAll(found: Found[], { yes, output }: DeleteFlags, cli: Cli)
   if (cli.ask && !yes && !(await cli.ask(question))) throw failed('nothing is deleted');
   for (const { named, remove } of found) {
     await remove();
-    await cli.out(output === 'name' ? `${named}\n` : `${named} deleted\n`);
+    await cli.out(doneText(named, 'deleted', output));
   }
   return 0;
 }

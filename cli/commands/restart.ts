@@ -5,11 +5,13 @@ import { finishedMessage, getSession } from '../cluster/stored.ts';
 import { withCluster } from '../connect/connect.ts';
 import { checkAllowed } from '../create/allowed.ts';
 import { refused } from '../errors.ts';
+import { doneText } from '../print/print.ts';
 import { untilPodReleased } from '../wait/pod-release.ts';
 
 export interface RestartFlags extends ClusterFlags {
   wait: boolean;
   timeout?: string;
+  output?: 'name';
 }
 
 /**
@@ -22,34 +24,36 @@ export async function restart(name: string, flags: RestartFlags, cli: Cli): Prom
     if (session.status?.phase === 'Finished') throw refused(finishedMessage(name, cli));
     // A pod that could have no successor is kept.
     await checkAllowed(session.spec, cluster, cli);
-    await untilRestarted(await cluster.restart(session, cli.interrupted), flags, cluster, cli);
+    const asked = await cluster.restart(session, cli.interrupted);
+    await untilRestarted(asked, flags, cluster, cli, (outcome) =>
+      cli.out(doneText(`session.berth.dev/${name}`, outcome, flags.output)),
+    );
     return 0;
   });
 }
 
-/** Waits, where the flags say so, until the session that was asked to restart has given up its pod, and prints what became of it. */
+/** Waits, where the flags say so, until the session that was asked to restart has given up its pod. `tell` is called with what became of it. */
 export async function untilRestarted(
   asked: StoredSession,
   { wait, timeout }: Pick<RestartFlags, 'wait' | 'timeout'>,
   cluster: Cluster,
   cli: Cli,
-  print = (line: string): unknown => cli.out(`${line}\n`),
+  tell: (outcome: string) => unknown,
 ): Promise<void> {
-  const { name } = asked.metadata;
   const pod = asked.status?.podName;
   if (pod === undefined) {
-    await print(`session.berth.dev/${name} has no pod`);
+    await tell('has no pod');
     cli.say('its next turn starts one with the present settings');
     return;
   }
   if (!wait) {
-    await print(`session.berth.dev/${name} asked to restart`);
+    await tell('asked to restart');
     return;
   }
   const words = { still: 'still restarts', late: 'has not restarted' };
   const next = await untilPodReleased(asked, { timeout, words }, cluster, cli, (now) =>
     now.status?.podName === pod ? undefined : now,
   );
-  await print(`session.berth.dev/${name} restarted`);
+  await tell('restarted');
   if (next.status?.podName === undefined) cli.say('its next turn starts a new pod with the present settings');
 }

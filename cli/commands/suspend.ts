@@ -5,12 +5,18 @@ import type { Cluster } from '../cluster/cluster.ts';
 import { finishedMessage, getSession } from '../cluster/stored.ts';
 import { withCluster } from '../connect/connect.ts';
 import { failed, refused } from '../errors.ts';
+import { doneText } from '../print/print.ts';
 import { endsFirst, untilPodReleased } from '../wait/pod-release.ts';
 
 export interface SuspendFlags extends ClusterFlags {
   hold?: boolean;
   wait: boolean;
   timeout?: string;
+  output?: 'name';
+}
+
+export interface ResumeFlags extends ClusterFlags {
+  output?: 'name';
 }
 
 /**
@@ -25,7 +31,7 @@ export async function suspend(name: string, flags: SuspendFlags, cli: Cli): Prom
     const outcome = flags.wait
       ? await waitSuspended(asked, flags.hold ? undefined : asked.spec.suspendRequest, flags.timeout, cluster, cli)
       : 'asked to suspend';
-    await cli.out(`session.berth.dev/${name} ${outcome}\n`);
+    await cli.out(doneText(`session.berth.dev/${name}`, outcome, flags.output));
     const first = endsFirst(session);
     if (first && !flags.wait) cli.say(`turn ${first} ends first`);
     return 0;
@@ -64,11 +70,11 @@ function waitSuspended(
 }
 
 /** Removes a hold, or a suspension that has not happened yet. Starts no pod by itself: the next turn does. */
-export async function resume(name: string, flags: ClusterFlags, cli: Cli): Promise<number> {
+export async function resume(name: string, flags: ResumeFlags, cli: Cli): Promise<number> {
   return withCluster(flags, cli, async (cluster) => {
     const session = await getSession(cluster, name, cli.interrupted);
     await cluster.resume(session, cli.interrupted);
-    await cli.out(`session.berth.dev/${name} resumed\n`);
+    await cli.out(doneText(`session.berth.dev/${name}`, 'resumed', flags.output));
     return 0;
   });
 }

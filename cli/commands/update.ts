@@ -31,7 +31,7 @@ const CHANGES = [
 
 export interface UpdateFlags
   extends ClusterFlags,
-    RestartFlags,
+    Omit<RestartFlags, 'output'>,
     Pick<SessionFlags, (typeof CHANGES)[number] | 'withAll' | 'python'> {
   restart?: boolean;
   output?: 'json' | 'yaml' | 'name';
@@ -57,7 +57,11 @@ export async function update(name: string, flags: UpdateFlags, cli: Cli): Promis
     if (flags.output === 'json' || flags.output === 'yaml') await cli.out(await formatObject(asked, flags.output));
     else if (flags.output === 'name') await cli.out(`${nameOf(asked)}\n`);
     else await cli.out(`session.berth.dev/${name} ${isChanged ? 'updated' : 'unchanged'}\n`);
-    if (flags.restart) await untilRestarted(asked, flags, cluster, cli, flags.output && cli.say);
+    const tell = (outcome: string) => {
+      const line = `session.berth.dev/${name} ${outcome}`;
+      return flags.output ? cli.say(line) : cli.out(`${line}\n`);
+    };
+    if (flags.restart) await untilRestarted(asked, flags, cluster, cli, tell);
     else if (isChanged) sayWhen(asked, flags, cli);
     return 0;
   });

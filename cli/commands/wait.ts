@@ -8,6 +8,7 @@ import { withCluster } from '../connect/connect.ts';
 import { findClass } from '../create/allowed.ts';
 import { CliError, failed, refused } from '../errors.ts';
 import { followObject } from '../follow/object.ts';
+import { doneText } from '../print/print.ts';
 import { printableLine } from '../print/printable.ts';
 import { deadline } from '../wait/deadline.ts';
 import { type Progress, sessionProgress, turnProgress, type WaitTarget } from '../wait/target.ts';
@@ -16,6 +17,7 @@ export interface WaitFlags extends ClusterFlags {
   for: WaitTarget;
   /** Milliseconds; 0: one look. */
   timeout: number;
+  output?: 'name';
 }
 
 /**
@@ -31,14 +33,14 @@ export async function wait(name: string, { for: target, timeout, ...flags }: Wai
         throw refused(`--for: turn ${target.turn} belongs to session ${turn.spec.session}, not to ${name}`);
       }
       await reach({ resource: turns, object: turn, what: 'succeeded', progress: turnProgress }, timeout, cluster, cli);
-      await cli.out(`turn.berth.dev/${target.turn} condition met\n`);
+      await cli.out(doneText(`turn.berth.dev/${target.turn}`, 'condition met', flags.output));
       return 0;
     }
     const found = target.session === 'finished' ? await findClass(session.spec.class, cluster, cli) : undefined;
     const allowed = found === 'NotFound' ? undefined : found;
     const progress = (now: typeof session | undefined) => sessionProgress(now, target.session, allowed, cli.name);
     await reach({ resource: sessions, object: session, what: target.session, progress }, timeout, cluster, cli);
-    await cli.out(`session.berth.dev/${name} condition met\n`);
+    await cli.out(doneText(`session.berth.dev/${name}`, 'condition met', flags.output));
     return 0;
   });
 }

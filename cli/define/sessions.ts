@@ -1,11 +1,11 @@
 import { Option } from 'commander';
-import type { Cli, ClusterFlags } from '../cli.ts';
+import type { Cli } from '../cli.ts';
 import type { CreateFlags } from '../commands/create.ts';
 import type { DeleteFlags } from '../commands/delete.ts';
 import type { MapFlags } from '../commands/map.ts';
 import type { RestartFlags } from '../commands/restart.ts';
 import type { RunFlags } from '../commands/run.ts';
-import type { SuspendFlags } from '../commands/suspend.ts';
+import type { ResumeFlags, SuspendFlags } from '../commands/suspend.ts';
 import type { UpdateFlags } from '../commands/update.ts';
 import { duration, type NamedObject, name, parallel, session, severalObjects } from '../input/flags.ts';
 import type { AddCommand } from './command.ts';
@@ -124,15 +124,18 @@ export function defineSessions(command: AddCommand, cli: Cli): void {
       '--timeout <duration>',
       'maximum time to wait, for example 5m; the session is still suspended after it',
       duration,
-    );
+    )
+    .addOption(formatOption('name'));
 
   command(
     'resume SESSION',
     'Removes a hold. The session starts with its next turn.',
     ['resume notes'],
-    async ([sessionName]: [string], flags: ClusterFlags) =>
+    async ([sessionName]: [string], flags: ResumeFlags) =>
       (await import('../commands/suspend.ts')).resume(sessionName, flags, cli),
-  ).argument('<session>', 'the session’s name', session);
+  )
+    .argument('<session>', 'the session’s name', session)
+    .addOption(formatOption('name'));
 
   command(
     'restart SESSION',
@@ -147,7 +150,8 @@ export function defineSessions(command: AddCommand, cli: Cli): void {
       '--timeout <duration>',
       'maximum time to wait, for example 5m; the session still restarts after it',
       duration,
-    );
+    )
+    .addOption(formatOption('name'));
 
   command(
     'delete [TYPE/]NAME…',

@@ -52,7 +52,7 @@ export function defineTurns(command: AddCommand, cli: Cli): void {
   )
     .argument('[session|turn]', 'the turn, or the session of the turn', sessionOrTurn)
     .addOption(quietOption())
-    .addOption(formatOption('json', 'yaml'));
+    .addOption(formatOption('json', 'yaml', 'name'));
 
   command(
     'cancel SESSION',
@@ -63,7 +63,8 @@ export function defineTurns(command: AddCommand, cli: Cli): void {
   )
     .argument('<session>', 'the session’s name', session)
     .option('--turn <name>', 'cancel only this turn')
-    .option('--no-wait', 'do not wait for the end of the turns');
+    .option('--no-wait', 'do not wait for the end of the turns')
+    .addOption(formatOption('name'));
 
   command(
     'approve SESSION|TURN',
@@ -80,5 +81,6 @@ export function defineTurns(command: AddCommand, cli: Cli): void {
     .option('--response <json>', 'further data for the agent, as JSON')
     .option('--note <text>', 'reason for the decision, in words')
     .option('--request <id>', 'decide only if the turn waits for the request with this id')
-    .addOption(yesOption());
+    .addOption(yesOption())
+    .addOption(formatOption('name'));
 }

@@ -95,5 +95,6 @@ export function defineViews(command: AddCommand, cli: Cli): void {
       new Option('--timeout <duration>', 'maximum time to wait, for example 5m; 0: look once')
         .argParser(limit)
         .default(30_000, '30s'),
-    );
+    )
+    .addOption(formatOption('name'));
 }

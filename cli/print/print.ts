@@ -27,5 +27,9 @@ export function nameOf(object: KubeObject): string {
   return `${kind.toLowerCase()}${group}/${object.metadata.name}`;
 }
 
+/** Returns the line that says what became of an object, which `nameOf` has named; with `-o name` the name alone. */
+export const doneText = (named: string, done: string, output: 'name' | undefined): string =>
+  output === 'name' ? `${named}\n` : `${named} ${done}\n`;
+
 /** Returns `1 file` or `2 files`. */
 export const filesText = (count: number): string => (count === 1 ? '1 file' : `${count} files`);

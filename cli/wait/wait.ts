@@ -109,7 +109,8 @@ export async function cancelTurn(turn: StoredTurn, cluster: Cluster, cli: Cli): 
 }
 
 interface FinishOptions {
-  output?: 'json' | 'yaml' | undefined;
+  /** `name`: the turn's name in place of its output. */
+  output?: 'json' | 'yaml' | 'name' | undefined;
   /** False if the turn is deleted afterwards. */
   isKept?: boolean;
   /** On a terminal: say only what keeps the turn from starting. */
@@ -176,8 +177,10 @@ async function printTurn(
   const signal = AbortSignal.timeout(60_000);
   const { name } = turn.metadata;
   const { phase, error } = turn.status ?? {};
-  const value = await cluster.output(turn, signal);
-  if (format) {
+  const value = format === 'name' ? undefined : await cluster.output(turn, signal);
+  if (format === 'name') {
+    await cli.out(`turn.berth.dev/${name}\n`);
+  } else if (format) {
     await cli.out(
       await formatObject(value === undefined ? turn : { ...turn, status: { ...turn.status, output: value } }, format),
     );

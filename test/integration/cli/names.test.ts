@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { environments, sessionclasses, sessions, turns } from '../../../core/resources/kinds.ts';
 import type { SessionClassSpec } from '../../../core/resources/sessionclass.ts';
-import { ActedCluster } from './acted.ts';
+import { ActedCluster, condition } from './acted.ts';
 
 const NAMESPACE = 'default';
 
@@ -49,6 +49,30 @@ describe('names and words of a command line', () => {
     assert.deepEqual([waits.code, /add --no-wait/.test(waits.stderr)], [2, true], waits.stderr);
     const gone = await cluster.berth('delete', 'session.berth.dev/piped', 'sessions/piped', '--yes');
     assert.equal(gone.stdout, 'session.berth.dev/piped deleted\n', gone.stderr);
+  });
+
+  test('-o name prints the name alone of what a command has done something to', async () => {
+    await cluster.session('done');
+    for (const name of ['done-1', 'done-2', 'done-3']) await cluster.turn(name, 'done');
+    await cluster.end('done-1', { phase: 'Succeeded', index: 1, output: 'an output' });
+    const since = '2026-01-01T00:00:00Z';
+    const approval = { id: 'r1', prompt: 'Go on?', since, process: 'Ended', incarnation: 1, seq: 1, ranMs: 1 } as const;
+    await cluster.end('done-2', { phase: 'AwaitingApproval', index: 2, approval });
+    await cluster.say('done', { phase: 'Ready', conditions: [condition('Ready', 'True', 'Ready')] });
+    const session = 'session.berth.dev/done\n';
+    for (const [words, expected] of [
+      [['attach', 'turn/done-1'], 'turn.berth.dev/done-1\n'],
+      [['approve', 'done', '--deny'], 'turn.berth.dev/done-2\n'],
+      [['cancel', 'done', '--no-wait'], 'turn.berth.dev/done-2\nturn.berth.dev/done-3\n'],
+      [['wait', 'done', '--for=ready'], session],
+      [['wait', 'done', '--for=turn=done-1'], 'turn.berth.dev/done-1\n'],
+      [['suspend', 'done', '--no-wait'], session],
+      [['resume', 'done'], session],
+      [['restart', 'done', '--no-wait'], session],
+    ] as const) {
+      const { code, stdout, stderr } = await cluster.berth(...words, '-o', 'name');
+      assert.deepEqual([code, stdout], [0, expected], `${words.join(' ')}: ${stderr}`);
+    }
   });
 
   test('the first word of a command is asked for where it is missing before --, or --with took it', async () => {

@@ -42,7 +42,7 @@ export default defineConfig({
     sequence: { sequencer: LongestFirst },
     coverage: {
       provider: 'v8',
-      include: ['{api,cli,controller,core,local,runner}/**/*.ts'],
+      include: ['{api,cli,clients,controller,core,local,runner}/**/*.ts'],
       reporter: ['text', 'html'],
       reportsDirectory: 'build/coverage',
     },

@@ -11,6 +11,7 @@ import { admissionPolicies } from '../core/resources/admission.ts';
 import { customResourceDefinition, kinds } from '../core/resources/crd.ts';
 import { reasons } from '../core/resources/reasons.ts';
 import { builtinTypes } from './builtin-types.ts';
+import { typescriptProblems, typescriptTypes } from './client-types.ts';
 import { limitsPage } from './limits-page.ts';
 
 const root = join(import.meta.dirname, '..');
@@ -139,7 +140,15 @@ async function generatedFiles(): Promise<Map<string, string>> {
   files.set('docs/limits.md', limitsPage(notice('scripts/limits-page.ts')));
   files.set('docs/reference/suspension.md', suspensionPage());
   files.set('local/apiserver/registry/builtin/types.json', `${JSON.stringify(builtinTypes(), null, 2)}\n`);
-  files.set('docs/reference/openapi.json', `${JSON.stringify(openApiDocument(), null, 2)}\n`);
+  const document = openApiDocument();
+  files.set('docs/reference/openapi.json', `${JSON.stringify(document, null, 2)}\n`);
+  const generated = 'clients/typescript/src/generated';
+  files.set(`${generated}/wire.ts`, `// ${notice('docs/reference/openapi.json')}\n\n${typescriptTypes(document)}`);
+  files.set(`${generated}/problems.ts`, `// ${notice('api/problems/problems.ts')}\n${typescriptProblems(PROBLEMS)}`);
+  files.set(
+    `${generated}/release.ts`,
+    `// ${notice('package.json')}\n/** Release of this client. */\nexport const RELEASE = '${version}';\n`,
+  );
   return files;
 }
 

@@ -9,6 +9,7 @@ const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 const ALLOWED: Record<string, readonly string[]> = {
   api: ['core'],
   cli: ['core'],
+  clients: [],
   controller: ['core'],
   core: [],
   local: ['core'],

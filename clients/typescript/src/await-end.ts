@@ -1,0 +1,51 @@
+import { backoffMs, wait } from './clock.ts';
+import { hasEnded } from './ends.ts';
+import { DeadlineExceeded } from './errors.ts';
+import type { Turn } from './generated/wire.ts';
+import { objectOf } from './objects.ts';
+import { problem } from './refusal.ts';
+import type { Caller, Json, Limits } from './retry.ts';
+
+/** Time that the server is asked to wait, below the minute after which many proxies give up. Milliseconds. */
+export const SERVER_WAITS_MS = 30_000;
+/** An answer that comes sooner has not waited: the turn waits for a decision, or the server is being stopped. */
+const AT_ONCE_MS = 1_000;
+/** Time that an answer at the end of the wait has to arrive, milliseconds. */
+const ANSWER_MS = 1_000;
+
+/**
+ * Asks for the turn until it has ended. Without `deadlineMs` it waits as long as the turn takes; each question has the client's deadline.
+ * `look` gets each answer, and is awaited.
+ */
+export async function awaitEnd(
+  caller: Caller,
+  path: string,
+  { uid, signal, deadlineMs, look }: Limits & { uid?: string | undefined; look?: (turn: Turn) => Promise<void> },
+): Promise<Json<Turn>> {
+  const { clock, timing } = caller;
+  const end = clock.monotonic() + (deadlineMs ?? Number.POSITIVE_INFINITY);
+  for (let early = 0; ; ) {
+    const asked = clock.monotonic();
+    const leftMs = end - asked;
+    if (leftMs <= 0)
+      throw new DeadlineExceeded(`${path}: the turn has not ended within ${(deadlineMs ?? 0) / 1000} s, and goes on`);
+    const waitMs = Math.ceil(Math.min(SERVER_WAITS_MS, leftMs));
+    const answer = await caller.json<Turn>({
+      method: 'GET',
+      path,
+      query: { wait: `${waitMs}ms` },
+      waitMs,
+      signal,
+      deadlineMs: Math.min(caller.deadlineMs, leftMs + ANSWER_MS),
+    });
+    const turn = objectOf(answer.value, 'turn', caller);
+    if (uid !== undefined && turn.metadata.uid !== uid) {
+      const detail = `Turn "${turn.metadata.name}" was deleted; another one has its name now.`;
+      throw problem({ status: 409, code: 'UIDMismatch', detail });
+    }
+    if (hasEnded(turn)) return answer;
+    await look?.(turn);
+    early = clock.monotonic() - asked < Math.min(AT_ONCE_MS, waitMs) ? early + 1 : 0;
+    if (early > 0) await wait(clock, Math.min(backoffMs(timing, early), Math.max(0, end - clock.monotonic())), signal);
+  }
+}

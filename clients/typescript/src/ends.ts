@@ -1,0 +1,51 @@
+/** The ends of a turn other than success, as errors. */
+import { BerthError } from './errors.ts';
+import type { Turn } from './generated/wire.ts';
+
+/** The turn has ended, and not as Succeeded. `code` says why in one word. */
+export class TurnNotSucceeded extends BerthError {
+  override readonly name: string = 'TurnNotSucceeded';
+  readonly phase: string;
+  /** Code of the turn's error, such as `AgentFailed` or `PodLost`. */
+  readonly code: string;
+  /** The turn as it ended. */
+  readonly turn: Turn;
+
+  constructor(turn: Turn) {
+    const { phase = 'Queued', error } = turn.status ?? {};
+    const why = error ? `: ${error.code}: ${error.message}` : '';
+    super(`turn ${turn.metadata.name} of session ${turn.spec.session} ended as ${phase}${why}`);
+    this.phase = phase;
+    this.code = error?.code ?? phase;
+    this.turn = turn;
+  }
+}
+
+export class TurnFailed extends TurnNotSucceeded {
+  override readonly name = 'TurnFailed';
+}
+
+export class TurnTimedOut extends TurnNotSucceeded {
+  override readonly name = 'TurnTimedOut';
+}
+
+export class TurnCancelled extends TurnNotSucceeded {
+  override readonly name = 'TurnCancelled';
+}
+
+const CLASSES: Record<string, typeof TurnNotSucceeded> = {
+  Failed: TurnFailed,
+  TimedOut: TurnTimedOut,
+  Cancelled: TurnCancelled,
+};
+
+/** Phases in which a turn goes on. Any other is an end, also one of a later release. */
+const GOES_ON: readonly string[] = ['Queued', 'Running', 'AwaitingApproval'];
+
+export const hasEnded = ({ status }: Turn) => status?.phase !== undefined && !GOES_ON.includes(status.phase);
+
+/** Returns the error of a turn that has ended; undefined where it Succeeded. */
+export function failureOf(turn: Turn): TurnNotSucceeded | undefined {
+  const { phase } = turn.status ?? {};
+  return phase === 'Succeeded' ? undefined : new (CLASSES[phase ?? ''] ?? TurnNotSucceeded)(turn);
+}

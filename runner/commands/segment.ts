@@ -53,7 +53,7 @@ export class Segment {
   /** Returns a segment with records in memory: for a disk that is full. */
   static inMemory(start: number, records: readonly OutputRecord[]): Segment {
     const segment = new Segment(start);
-    segment.#content = bytesOf(records);
+    segment.#content = Buffer.concat(partsOf(records));
     segment.#wrote(records);
     return segment;
   }
@@ -65,11 +65,15 @@ export class Segment {
 
   /** Adds records. False where it has no room for them or the disk has none; nothing is changed then. */
   async write(records: readonly OutputRecord[]): Promise<boolean> {
-    const bytes = bytesOf(records);
-    if (!this.#file || this.size + bytes.length > SEGMENT_BYTES) return false;
+    const parts = partsOf(records);
+    const length = parts.reduce((sum, part) => sum + part.length, 0);
+    if (!this.#file || this.size + length > SEGMENT_BYTES) return false;
     try {
-      for (let done = 0; done < bytes.length; ) {
-        const { bytesWritten } = await this.#file.write(bytes, done, bytes.length - done, this.size + done);
+      let { bytesWritten: done } = await this.#file.writev(parts, this.size);
+      // A disk takes a part when it gets full.
+      const all = done < length ? Buffer.concat(parts) : undefined;
+      while (all && done < length) {
+        const { bytesWritten } = await this.#file.write(all, done, length - done, this.size + done);
         if (bytesWritten === 0) return false;
         done += bytesWritten;
       }
@@ -118,15 +122,14 @@ export class Segment {
   }
 }
 
-function bytesOf(records: readonly OutputRecord[]): Buffer {
-  return Buffer.concat(
-    records.flatMap(({ stream, bytes }) => {
-      const header = Buffer.allocUnsafe(RECORD_HEADER);
-      header.writeUInt8(stream);
-      header.writeUInt32BE(bytes.length, 1);
-      return [header, bytes];
-    }),
-  );
+/** Returns the bytes of records in the file: of each its header, then what it holds. */
+function partsOf(records: readonly OutputRecord[]): Buffer[] {
+  return records.flatMap(({ stream, bytes }) => {
+    const header = Buffer.allocUnsafe(RECORD_HEADER);
+    header.writeUInt8(stream);
+    header.writeUInt32BE(bytes.length, 1);
+    return [header, bytes];
+  });
 }
 
 /** Returns what the complete records hold from `from` on; neighbours of one stream become one record. `position` is the first one's. */

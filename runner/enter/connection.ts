@@ -1,5 +1,5 @@
 import type { Socket } from 'node:net';
-import { type EnterFrame, encodeFrame, encodeJson, FrameDecoder, type FrameKind } from '../../core/enter/frames.ts';
+import { type EnterFrame, encodeJson, FrameDecoder, type FrameKind, frameParts } from '../../core/enter/frames.ts';
 import type { EnterRefusal, Hello } from '../../core/enter/hello.ts';
 import { Liveness } from '../../core/enter/liveness.ts';
 import type { Clock } from '../../core/runtime.ts';
@@ -49,7 +49,7 @@ export class Connection implements Visit {
   }
 
   send(kind: FrameKind, ...parts: readonly Buffer[]): boolean {
-    return this.#write(encodeFrame(kind, ...parts));
+    return this.#write(...frameParts(kind, ...parts));
   }
 
   onFrame(fn: (frame: EnterFrame) => void): void {
@@ -85,8 +85,15 @@ export class Connection implements Visit {
     if (this.#socket.writable) this.#socket.end();
   }
 
-  #write(bytes: Buffer): boolean {
-    return this.#socket.writable ? this.#socket.write(bytes) : true;
+  /** Writes what is sent in one go by one call of the system. */
+  #write(...pieces: readonly Buffer[]): boolean {
+    const socket = this.#socket;
+    if (!socket.writable) return true;
+    if (socket.writableCorked === 0) {
+      socket.cork();
+      process.nextTick(() => socket.uncork());
+    }
+    return pieces.map((piece) => socket.write(piece)).at(-1) ?? true;
   }
 
   #take(chunk: Buffer): void {

@@ -28,6 +28,21 @@ test('frames are the same however their bytes arrive', () => {
   }
 });
 
+test('a payload that fills much of its chunk is not copied, and a smaller one does not keep the chunk in memory', () => {
+  const content = Buffer.from(Array.from({ length: 40_000 }, (_, at) => at % 251));
+  const [large, small] = [encodeFrame('data', content), encodeFrame('data', content.subarray(0, 9000))];
+  const decoder = new FrameDecoder();
+  // The second large frame comes in two chunks.
+  const stream = Buffer.concat([small, large, small, large, small]);
+  const chunks = [stream.subarray(0, 65_000), stream.subarray(65_000)].map((part) => Buffer.concat([part]));
+  const frames = chunks.flatMap((chunk) => decoder.push(chunk));
+  const expected = [9000, 40_000, 9000, 40_000, 9000];
+  expect(frames.map(({ payload }) => payload.equals(content.subarray(0, payload.length)))).toEqual(Array(5).fill(true));
+  expect(frames.map(({ payload }) => payload.length)).toEqual(expected);
+  const isShared = ({ payload }: { payload: Buffer }) => chunks.some(({ buffer }) => buffer === payload.buffer);
+  expect(frames.map(isShared)).toEqual([false, true, false, false, false]);
+});
+
 test('a stream that ends within a frame was cut', () => {
   const decoder = new FrameDecoder();
   decoder.push(bytes.subarray(0, bytes.length - 1));

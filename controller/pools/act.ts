@@ -93,6 +93,9 @@ async function adopt({ api }: PoolTools, namespace: string, name: string, signal
   });
 }
 
+/** The version of each pod whose deletion was refused, by uid. Only another version is worth another try: it comes with the caches. */
+export type RefusedVersions = Map<string, string>;
+
 /**
  * Deletes a pod exactly in the version of the decision: a claim that came first, perhaps one of an earlier leader, changes the pod's
  * version, and the deletion is refused. Resolves with whether the API server has accepted the deletion.
@@ -100,19 +103,22 @@ async function adopt({ api }: PoolTools, namespace: string, name: string, signal
 export async function removePod(
   { api, ledger, log, closing }: Pick<PoolTools, 'api' | 'ledger' | 'log' | 'closing'>,
   { pod, why, force: isForced }: Removal,
+  refused: RefusedVersions,
   signal: AbortSignal,
 ): Promise<boolean> {
   const { name, namespace, uid, resourceVersion } = pod.metadata;
+  if (refused.get(uid) === resourceVersion) return false;
   // A session may have claimed the pod while another pod was removed.
   if (!isForced && !ledger.isAvailable(namespace, name)) return false;
   closing.throwIfAborted();
-  log.info({ namespace, pod: name, why }, isForced ? 'pool pod removed without its node' : 'pool pod deleted');
   const force = isForced ? { gracePeriodSeconds: 0 } : {};
   try {
     await api.delete(podKind, { namespace, name }, { uid, resourceVersion, signal, ...force });
-    return true;
   } catch (error) {
     if (!isNotFound(error) && !isConflict(error)) throw error;
+    refused.set(uid, resourceVersion);
     return false;
   }
+  log.info({ namespace, pod: name, why }, isForced ? 'pool pod removed without its node' : 'pool pod deleted');
+  return true;
 }

@@ -2,7 +2,7 @@ import type { StoredSessionPool } from '../../core/resources/kinds.ts';
 import { LABEL_POOL, LABEL_POOL_UID } from '../../core/resources/names.ts';
 import { givenUpAt } from '../observed/pod-status.ts';
 import { isUnclaimed } from '../observed/session-pods.ts';
-import { removePod } from './act.ts';
+import { type RefusedVersions, removePod } from './act.ts';
 import type { PoolTools } from './context.ts';
 
 /**
@@ -15,6 +15,7 @@ export async function removeLeftovers(
   namespace: string,
   name: string,
   pool: StoredSessionPool | 'Missing' | undefined,
+  refused: RefusedVersions,
   signal: AbortSignal,
 ): Promise<number> {
   const { caches, clock, ledger, installation } = tools;
@@ -25,11 +26,12 @@ export async function removeLeftovers(
     if (typeof pool === 'object' && labels[LABEL_POOL_UID] === pool.metadata.uid) continue;
     if (deletionTimestamp) {
       const at = givenUpAt(pod, caches.node(pod.spec.nodeName), installation.nodeGraceMs) ?? nextAt;
-      if (at <= clock.now()) await removePod(tools, { pod, why: 'its node does not answer', force: true }, signal);
+      if (at <= clock.now())
+        await removePod(tools, { pod, why: 'its node does not answer', force: true }, refused, signal);
       else nextAt = Math.min(nextAt, at);
     } else if (pool !== undefined || ledger.isGivenUp(namespace, pod.metadata.name)) {
       const why = pool === undefined ? 'its slot goes to a session that waits' : 'no pool keeps it';
-      await removePod(tools, { pod, why }, signal);
+      await removePod(tools, { pod, why }, refused, signal);
     }
   }
   return Number.isFinite(nextAt) ? Math.max(1, nextAt - clock.now()) : Number.POSITIVE_INFINITY;

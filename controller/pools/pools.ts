@@ -11,7 +11,7 @@ import { isFromPool, isUnclaimed } from '../observed/session-pods.ts';
 import type { Problem } from '../observed/world.ts';
 import { QueueController } from '../runtime/queue-controller.ts';
 import type { StatusWriter } from '../runtime/status-writer.ts';
-import { attachPods, createPods, removePod } from './act.ts';
+import { attachPods, createPods, type RefusedVersions, removePod } from './act.ts';
 import { emptyPoolMemory, type PoolMemory, type PoolTools } from './context.ts';
 import { decidePool, type PoolDecision, STARTS_PAUSE_MS, startsAfter } from './decide.ts';
 import { removeLeftovers } from './leftovers.ts';
@@ -35,6 +35,7 @@ const WRITE_MS = 1_000;
 export class Pools extends QueueController {
   readonly #options: PoolsOptions;
   readonly #memories = new Map<string, PoolMemory>();
+  readonly #refused: RefusedVersions = new Map();
 
   constructor(options: PoolsOptions) {
     super(options, { name: 'session pools', workers: 2, backoff: { baseMs: 100, maxMs: 60_000 } });
@@ -74,7 +75,8 @@ export class Pools extends QueueController {
 
   /** Requeues the pool of a pod, that of a claimed one later; and all pools where a session's pod finds no node. */
   podChanged(pod: StoredPod): void {
-    const { namespace, name, labels } = pod.metadata;
+    const { namespace, name, labels, uid, resourceVersion } = pod.metadata;
+    if (this.#refused.get(uid) !== resourceVersion) this.#refused.delete(uid);
     const pool = labels?.[LABEL_POOL];
     if (pool !== undefined && isFromPool(name)) {
       const memory = this.#memories.get(`${namespace}/${pool}`);
@@ -117,7 +119,7 @@ export class Pools extends QueueController {
     const { namespace, name } = refOf(key);
     const pool = caches.pool(namespace, name);
     if (caches.closed(namespace)) return undefined;
-    const leftoversMs = await removeLeftovers(this.#options, namespace, name, pool, signal);
+    const leftoversMs = await removeLeftovers(this.#options, namespace, name, pool, this.#refused, signal);
     if (pool === 'Missing') this.#memories.delete(key);
     if (pool === undefined || pool === 'Missing') return finite(leftoversMs);
     const memory = this.#memory(key, pool);
@@ -131,7 +133,7 @@ export class Pools extends QueueController {
     // Nothing is created or removed before people can see why.
     const writeMs = await this.#write(pool, decided.status, memory, signal);
     for (const removal of decided.remove) {
-      if (await removePod(this.#options, removal, signal)) memory.removed.add(removal.pod.metadata.uid);
+      if (await removePod(this.#options, removal, this.#refused, signal)) memory.removed.add(removal.pod.metadata.uid);
     }
     if ('settings' in template) await createPods(this.#options, pool, template, decided.create, memory, signal);
     return finite(Math.min(msUntil(clock, decided.wakeAt, world.now), writeMs, leftoversMs));

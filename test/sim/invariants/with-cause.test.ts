@@ -45,6 +45,11 @@ describe('what is asked for again and again', () => {
     assert.deepEqual(judged(pairs((i) => `t${i}`)), []);
     assert.match(judged(pairs(() => 't1'))[0] ?? '', /21 times in 2.0 s to patch sessions t1/);
   });
+  test('may be a pod before and after its log is opened, but not more often', () => {
+    const reads = (count: number) => every(100, count).map((one) => ({ ...one, call: { resource: 'pods' } }));
+    assert.deepEqual(judged(reads(40)), []);
+    assert.match(judged(reads(41))[0] ?? '', /41 times in 4.0 s to get pods s1/);
+  });
   test('has no cause in a write of another namespace, nor in the lease or an event', () => {
     for (const writes of ['turns.berth.dev/other', 'leases.coordination.k8s.io/team', 'events/team'])
       assert.equal(judged(every(100, 21).map((one) => ({ ...one, writes }))).length, 1, writes);

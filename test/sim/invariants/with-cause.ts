@@ -8,6 +8,8 @@ import type { MakeInvariant } from './invariant.ts';
 const WINDOW_MS = 10_000;
 /** Most calls of one kind in that time. A failure that is retried with back-off comes to half of it. */
 const MOST = 20;
+/** Most reads of one pod in that time: the log of a pod is opened between two of them. */
+const MOST_OF_A_POD = 2 * MOST;
 
 /** Kinds whose changes are no cause: a controller's own election, and its reports to people. */
 const APART: ReadonlySet<string> = new Set(['leases', 'events']);
@@ -39,7 +41,7 @@ export const withCause: MakeInvariant = (facts) => {
       const what = [verb, resource, name, fieldSelector, labelSelector].filter(Boolean).join(' ');
       const times = (here.get(`${process} ${what}`) ?? []).filter((at) => at > now - WINDOW_MS);
       here.set(`${process} ${what}`, [...times, now]);
-      if (times.length < MOST) return;
+      if (times.length < (verb === 'get' && resource === 'pods' ? MOST_OF_A_POD : MOST)) return;
       const count = `${times.length + 1} times in ${((now - (times[0] ?? now)) / 1000).toFixed(1)} s`;
       facts.fail(
         'with cause',

@@ -8,7 +8,7 @@ import { numberOfPod, poolOfPod, poolPodName } from '../../../../core/resources/
 import { isTerminal } from '../../../../core/resources/turn-phases.ts';
 import { NO_FAULTS } from '../../../sim/api/faults.ts';
 import type { ControllerCall } from '../../../sim/observer.ts';
-import { create, edit } from '../../../sim/users/writes.ts';
+import { create, edit, note } from '../../../sim/users/writes.ts';
 import { QuietWorld, type QuietWorldOptions } from '../../../support/quiet-world.ts';
 
 /** A leader, and a pool that asks for no pod yet. */
@@ -91,6 +91,28 @@ describe('a pool', () => {
     await world.until('why', () => ready()?.reason === 'QuotaExceeded');
     await world.pass(2_500);
     assert.ok(tries <= 3, `${tries} tries in 2.5 s`);
+  });
+
+  test('asks once to delete a version of a pod, whatever events there are, and again when the pod has changed', async () => {
+    const { world, scale, full, names } = await aPool();
+    await scale(2);
+    await full(2);
+    let tries = 0;
+    let isRefused = true;
+    world.refuse = ({ verb, resource }) => {
+      if (verb !== 'delete' || resource !== 'pods') return undefined;
+      tries++;
+      return isRefused ? new ApiError({ code: 409, reason: 'Conflict', message: 'another version' }) : undefined;
+    };
+    for (let i = 0; i < 50; i++) {
+      await scale(i % 2);
+      await world.pass(50);
+    }
+    assert.equal(tries, 2);
+    isRefused = false;
+    await scale(0);
+    for (const pod of world.server.list(pods)) await note(world.server, pods, pod, { annotations: { seen: 'yes' } });
+    await world.until('the deletions', () => names().length === 0);
   });
 
   test('whose creation of a pod lost its answer makes no other pod, be the pod shown or not', async () => {

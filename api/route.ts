@@ -6,6 +6,8 @@ import type { Clock, Logger, Random } from '../core/runtime.ts';
 import type { Access, Caller, Right } from './auth/access.ts';
 import type { ClientSocket } from './http/client-socket.ts';
 import type { CallMemory, Hold } from './limits/limits.ts';
+import type { AnswerHeader } from './openapi/headers.ts';
+import type { ProblemCode } from './problems/problems.ts';
 import type { SharedLogs } from './streams/shared-logs.ts';
 import type { Waits } from './streams/waits.ts';
 import type { WatchedNamespaces } from './streams/watched-namespaces.ts';
@@ -68,6 +70,15 @@ export interface Answer {
 /** Answers that are streams of events. */
 export type EventStream = 'SessionEvents' | 'NamespaceEvents';
 
+export interface ResponseInfo {
+  description: string;
+  /** `Text` is text/plain, `File` of any type. */
+  schema?: z.ZodType | 'Text' | 'File' | EventStream;
+  /** Contents of other types, by type. */
+  also?: Record<string, z.ZodType | 'File'>;
+  headers?: readonly AnswerHeader[];
+}
+
 export interface RouteInfo {
   method: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'DELETE';
   /** Path with parameters as `{name}`. A parameter `{path}` at its end takes the slashes of what is left as well. */
@@ -88,8 +99,10 @@ export interface RouteInfo {
   creates?: true;
   /** Headers that the route reads, for the document. */
   headers?: z.ZodObject;
-  /** Answers other than problems, by status. `Text` is text/plain, `File` of any type. */
-  responses: Record<number, { description: string; schema?: z.ZodType | 'Text' | 'File' | EventStream }>;
+  /** Answers other than problems, by status. */
+  responses: Record<number, ResponseInfo>;
+  /** Codes of the route's problems beside those that follow from the fields above: openapi/codes.ts. */
+  codes?: readonly ProblemCode[];
 }
 
 export interface Route extends RouteInfo {

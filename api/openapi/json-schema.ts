@@ -2,12 +2,18 @@
 import * as z from 'zod';
 import { turnStatus } from '../../core/resources/turn.ts';
 import { inputs, outputs } from './names.ts';
-import { flagText } from './schemas.ts';
+import { flagText, portText } from './schemas.ts';
 
 export type Json = Record<string, unknown>;
 
 /** Enums of answers that never get another value. */
 const CLOSED: ReadonlySet<z.core.$ZodType> = new Set([turnStatus.shape.conditions.unwrap().element.shape.status]);
+
+/** Schemas of values that are texts in a URL. */
+const IN_URLS: ReadonlyMap<z.core.$ZodType, Json> = new Map<z.core.$ZodType, Json>([
+  [flagText, { type: 'boolean' }],
+  [portText, { type: 'integer', minimum: 1, maximum: 65_535 }],
+]);
 
 export const ref = (name: string): Json => ({ $ref: `#/components/schemas/${name}` });
 
@@ -50,9 +56,10 @@ function options(io: 'input' | 'output') {
       // The bounds that every integer of zod has are those of JavaScript.
       if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) delete jsonSchema.minimum;
       if (jsonSchema.maximum === Number.MAX_SAFE_INTEGER) delete jsonSchema.maximum;
-      if (zodSchema === flagText) {
-        delete jsonSchema.enum;
-        jsonSchema.type = 'boolean';
+      const shown = IN_URLS.get(zodSchema);
+      if (shown) {
+        for (const key of Object.keys(jsonSchema)) delete jsonSchema[key];
+        Object.assign(jsonSchema, shown);
       }
       if (io === 'input') return;
       // A later version may have more fields and more values of an enum.

@@ -114,6 +114,8 @@ const answers = {
   CommandListed: bodies.commandListed,
   CommandList: bodies.commandList,
   CommandInputTaken: bodies.inputTaken,
+  FileEntry: bodies.fileList.shape.items.element,
+  FileList: bodies.fileList,
   FileWritten: bodies.fileWritten,
   Problem: problemSchema,
   FieldError: problemSchema.shape.errors.unwrap().element,

@@ -1,14 +1,18 @@
 /** OpenAPI 3.1 document, made from the routes and schemas that the server checks requests with. */
 import type * as z from 'zod';
 import { VERSION } from '../../core/program/version.ts';
-import type { Route } from '../route.ts';
+import { PROBLEMS, type ProblemCode } from '../problems/problems.ts';
+import type { ResponseInfo, Route } from '../route.ts';
 import { routesByTag } from '../routes/index.ts';
+import { byStatus, codesOf } from './codes.ts';
 import { streamContent, streamSchemas } from './event-streams.ts';
+import { type AnswerHeader, headersOf, namedHeaders } from './headers.ts';
 import { inline, type Json, namedSchemas, ref, schemaOf } from './json-schema.ts';
 import { idempotencyKey, noBody } from './schemas.ts';
 
 /** Content of any type. A file's answer may have a narrower type than this. */
-const BYTES = { 'application/octet-stream': { schema: { type: 'string', format: 'binary' } } };
+const BINARY = { type: 'string', format: 'binary' };
+const BYTES = { 'application/octet-stream': { schema: BINARY } };
 
 export function openApiDocument(): Json {
   const paths: Record<string, Json> = {};
@@ -39,18 +43,8 @@ export function openApiDocument(): Json {
         },
       },
       schemas: { ...namedSchemas(), ...streamSchemas() },
-      responses: {
-        Problem: {
-          description: 'Anything but success; the code says what.',
-          headers: {
-            'Retry-After': {
-              description: 'Seconds until the request is worth another try; with 429 and 503.',
-              schema: { type: 'integer' },
-            },
-          },
-          content: { 'application/problem+json': { schema: ref('Problem') } },
-        },
-      },
+      headers: namedHeaders(),
+      responses: problemResponses(),
     },
   };
 }
@@ -60,9 +54,11 @@ function operation(route: Route, tag: string): Json {
     .map(({ verb, resource, subresource }) => `${verb} ${resource}${subresource ? `/${subresource}` : ''}`)
     .join(', ');
   const responses: Json = {};
-  for (const [status, { description, schema }] of Object.entries(route.responses)) {
-    responses[status] = { description, ...content(status, schema) };
+  for (const [status, response] of Object.entries(route.responses)) {
+    const headers = headersOf(['X-Request-Id', ...(response.headers ?? [])]);
+    responses[status] = { description: response.description, headers, ...content(status, response) };
   }
+  for (const [status, codes] of byStatus(codesOf(route))) responses[status] = problemRef(status, codes);
   return {
     tags: [tag],
     operationId: route.operationId,
@@ -78,16 +74,65 @@ function operation(route: Route, tag: string): Json {
       ? { requestBody: { required: !route.body.safeParse(undefined).success, content: json(schemaOf(route.body)) } }
       : {}),
     ...(route.takesBytes ? { requestBody: { required: true, content: BYTES } } : {}),
-    responses: { ...responses, default: { $ref: '#/components/responses/Problem' } },
+    responses: { ...responses, default: problemRef('Problem') },
   };
 }
 
-function content(status: string, schema: Route['responses'][number]['schema']): Json {
+function content(status: string, { schema, also = {} }: ResponseInfo): Json {
   if (status === '101' || status === '204' || status === '304') return {};
   if (schema === 'SessionEvents' || schema === 'NamespaceEvents') return { content: streamContent(schema) };
-  if (schema === 'File') return { content: BYTES };
+  if (schema === 'File') {
+    const others = Object.entries(also).map(([type, other]) => [
+      type,
+      { schema: other === 'File' ? BINARY : schemaOf(other) },
+    ]);
+    return { content: { ...BYTES, ...Object.fromEntries(others) } };
+  }
   if (schema === 'Text') return { content: { 'text/plain': { schema: { type: 'string' } } } };
   return { content: json(schema ? schemaOf(schema) : {}) };
+}
+
+/** Headers of problems by their status. What is no request, or has no end of its head, has no id. */
+const PROBLEM_HEADERS: Record<number, readonly AnswerHeader[]> = {
+  400: ['X-Request-Id?'],
+  401: ['X-Request-Id', 'WWW-Authenticate'],
+  408: ['X-Request-Id?'],
+  409: ['X-Request-Id', 'Retry-After?'],
+  416: ['X-Request-Id', 'Content-Range'],
+  426: ['X-Request-Id', 'Upgrade'],
+  429: ['X-Request-Id', 'Retry-After'],
+  431: ['X-Request-Id?'],
+  503: ['X-Request-Id', 'Retry-After'],
+};
+
+const problemKey = (status: number, codes: readonly ProblemCode[]) => [status, ...codes].join('.');
+
+/** Returns the reference to the answer with one of these codes. Operations whose codes are the same share it. */
+const problemRef = (status: number | 'Problem', codes: readonly ProblemCode[] = []): Json => ({
+  $ref: `#/components/responses/${status === 'Problem' ? status : problemKey(status, codes)}`,
+});
+
+/** Returns the problems that operations refer to: one for each list of codes with a status, and one for what is between. */
+function problemResponses(): Json {
+  const content = { 'application/problem+json': { schema: ref('Problem') } };
+  const named: Json = {
+    Problem: {
+      description: 'Another answer than those listed, of a later release or of a proxy. The code says what it is.',
+      headers: { 'Retry-After': { $ref: '#/components/headers/Retry-After.optional' } },
+      content,
+    },
+  };
+  for (const route of Object.values(routesByTag).flat()) {
+    for (const [status, codes] of byStatus(codesOf(route))) {
+      named[problemKey(status, codes)] = {
+        description: codes.map((code) => `${code}: ${PROBLEMS[code][1]}`).join(' '),
+        headers: headersOf(PROBLEM_HEADERS[status] ?? ['X-Request-Id']),
+        content,
+        'x-problem-codes': codes,
+      };
+    }
+  }
+  return named;
 }
 
 function parameters(schema: z.ZodObject, where: 'path' | 'query'): Json[] {

@@ -72,6 +72,9 @@ export const flagText = z.enum(['true', 'false', '']);
 /** A flag in a URL: false by default, and true for the bare name. In the document it is a boolean. */
 export const flag = () => flagText.default('false').transform((text) => text !== 'false');
 
+/** Text of a TCP port in a URL. In the document it is an integer. */
+export const portText = z.string().regex(/^[1-9]\d{0,4}$/, 'must be a number from 1 to 65535');
+
 /** Text of 1 to 255 printable characters. */
 export const idempotencyKey = z
   .string()
@@ -263,6 +266,16 @@ export const commandSignal = z.strictObject({
 });
 export const inputTaken = z.strictObject({ taken: z.int().describe('Position of the next byte of input.') });
 
+const fileEntry = z.strictObject({
+  name: z.string().describe('Name in the folder.'),
+  nameBytes: z.string().optional().describe('The name as base64, where it is not UTF-8.'),
+  type: z.enum(['file', 'folder', 'link', 'other']),
+  bytes: z.int().min(0).describe('Size of a file; 0 of anything else.'),
+  mode: z.string().describe('Permissions, octal.'),
+  modified: timestamp().describe('Time of the last change.'),
+  target: z.string().optional().describe('Target of a link.'),
+});
+export const fileList = z.strictObject({ items: z.array(fileEntry) }).describe('What a folder has.');
 export const fileWritten = z
   .strictObject({
     bytes: z.int().describe('Bytes that were written.'),

@@ -26,6 +26,7 @@ export const approvalRoutes: Route[] = [
     query: noQuery,
     body: approvalCreate,
     creates: true,
+    codes: ['InputTooDeep', 'ResponseTooLarge', 'RequestNotPending'],
     responses: {
       201: { description: 'Created; the agent will be told.', schema: approval },
       200: { description: 'Created by an earlier request with this Idempotency-Key.', schema: approval },

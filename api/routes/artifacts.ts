@@ -20,6 +20,8 @@ const headers = z.strictObject({
   'If-None-Match': z.string().optional().describe('ETags of contents that the client has.'),
 });
 
+const FACTS = ['ETag', 'Repr-Digest', 'Accept-Ranges'] as const;
+
 export const artifactRoutes: Route[] = [
   route({
     method: 'GET',
@@ -29,6 +31,7 @@ export const artifactRoutes: Route[] = [
     rights: [{ verb: 'get', resource: 'turns', nameParam: 'turn' }],
     params: turnParams,
     query: noQuery,
+    codes: ['TurnNotFinished'],
     responses: { 200: { description: 'The artifacts, without their contents.', schema: artifactList } },
     async handle({ params, signal }, services) {
       const { artifacts = [], artifactsLeftOut: leftOut } = ended(await turnOf(services, params, signal));
@@ -45,10 +48,15 @@ export const artifactRoutes: Route[] = [
     params: artifactParams,
     query: noQuery,
     headers,
+    codes: ['NoArtifact', 'TurnNotFinished', 'RangeNotSatisfiable', 'StoredDataMissing'],
     responses: {
-      200: { description: 'The file.', schema: 'File' },
-      206: { description: 'The part of the file that Range asks for.', schema: 'File' },
-      304: { description: 'The client has the content: If-None-Match names its ETag.' },
+      200: { description: 'The file.', schema: 'File', headers: [...FACTS, 'Content-Disposition'] },
+      206: {
+        description: 'The part of the file that Range asks for.',
+        schema: 'File',
+        headers: [...FACTS, 'Content-Disposition', 'Content-Range'],
+      },
+      304: { description: 'The client has the content: If-None-Match names its ETag.', headers: FACTS },
     },
     holds: () => 'contents',
     async handle({ params, headers, memory, signal }, services) {

@@ -53,6 +53,7 @@ export const commandRoutes: Route[] = [
     query: commandQuery,
     body: commandCreate,
     creates: true,
+    codes: ['CommandConflict', 'CommandFailed', 'CommandLost', 'TooManyCommands'],
     responses: { 201: { description: 'The command.', schema: command } },
     holds,
     async handle(call, services) {
@@ -110,6 +111,7 @@ export const commandRoutes: Route[] = [
     rights: right('get'),
     params: commandParams,
     query: sessionUidQuery,
+    codes: ['CommandNotFound'],
     responses: { 200: { description: 'The command.', schema: commandListed } },
     holds,
     async handle(call, services) {
@@ -132,7 +134,15 @@ export const commandRoutes: Route[] = [
       from: position().optional().describe(FROM),
       follow: flag().describe('Until the command has ended. ?follow means true.'),
     }),
-    responses: { 200: { description: 'The output.', schema: 'File' } },
+    codes: ['CommandFailed', 'CommandLost', 'CommandNotFound', 'OutputLost'],
+    responses: {
+      200: {
+        description: 'The output.',
+        schema: 'File',
+        also: { 'application/vnd.berth.output': 'File' },
+        headers: ['Berth-Output-Next'],
+      },
+    },
     holds,
     async handle(call, services) {
       const { params, query } = call;
@@ -164,6 +174,7 @@ export const commandRoutes: Route[] = [
       end: flag().describe('The input ends with the body. ?end means true.'),
     }),
     takesBytes: true,
+    codes: ['CommandFailed', 'CommandLost', 'CommandNotFound'],
     responses: { 200: { description: 'The input was taken.', schema: inputTaken } },
     holds,
     async handle(call, services) {
@@ -191,6 +202,7 @@ export const commandRoutes: Route[] = [
     params: commandParams,
     query: sessionUidQuery,
     body: commandSignal,
+    codes: ['CommandNotFound'],
     responses: { 204: { description: 'The signal was sent.' } },
     holds,
     async handle(call, services) {
@@ -217,6 +229,7 @@ export const commandRoutes: Route[] = [
       from: position().optional().describe(FROM),
       input: flag().describe('Takes the command’s input over. ?input means true.'),
     }),
+    codes: ['CommandFailed', 'CommandLost', 'CommandNotFound'],
     responses: { 101: { description: 'The WebSocket.' } },
     isSocket: true,
     holds,

@@ -42,6 +42,18 @@ export const fileWriteRoutes: Route[] = [
         .describe('SHA-256 of the file as sha-256=:BASE64: (RFC 9530). Other bytes are refused.'),
     }),
     takesBytes: true,
+    codes: [
+      'Busy',
+      'ContentMismatch',
+      'FileFailed',
+      'FileNotFound',
+      'NoSpace',
+      'NotAFile',
+      'NotAFolder',
+      'NotWritable',
+      'OutsideRoot',
+      'StateTooLarge',
+    ],
     responses: { 200: { description: 'The file has its name.', schema: fileWritten } },
     async handle(call, services) {
       const { query, headers } = call;
@@ -74,6 +86,7 @@ export const fileWriteRoutes: Route[] = [
     query: sessionUidQuery.extend({
       recursive: flag().describe('A folder with all that is in it. ?recursive means true.'),
     }),
+    codes: ['FileFailed', 'FileNotFound', 'NotAFile', 'NotAFolder', 'NotWritable', 'OutsideRoot'],
     responses: { 204: { description: 'It is gone.' } },
     async handle(call, services) {
       const { root, path } = call.params;

@@ -4,7 +4,7 @@ import { ROOTS } from '../../core/enter/hello.ts';
 import { encoded } from '../answers/file-answer.ts';
 import { enter } from '../inside/enter.ts';
 import { Download } from '../inside/files.ts';
-import { sessionParams, sessionUidQuery } from '../openapi/schemas.ts';
+import { fileList, sessionParams, sessionUidQuery } from '../openapi/schemas.ts';
 import { Problem } from '../problems/problems.ts';
 import { type Answer, type Call, type Route, route, type Services } from '../route.ts';
 
@@ -44,6 +44,9 @@ type FileCall = Call<
   z.output<typeof query>
 >;
 
+const FACTS = ['Last-Modified', 'Berth-File-Type', 'Berth-File-Mode'] as const;
+const STAT_CODES = ['FileFailed', 'FileNotFound', 'OutsideRoot'] as const;
+
 const common = {
   rights: [
     { verb: 'get' as const, resource: 'sessions' as const, subresource: 'files' as const, nameParam: 'session' },
@@ -51,9 +54,19 @@ const common = {
   query,
   headers,
   responses: {
-    200: { description: 'The file, the archive, or the list.', schema: 'File' as const },
-    206: { description: 'The part of the file that Range asks for.', schema: 'File' as const },
+    200: {
+      description: 'The file, the archive, or the list.',
+      schema: 'File' as const,
+      also: { 'application/x-tar': 'File' as const, 'application/json': fileList },
+      headers: [...FACTS, 'Accept-Ranges?', 'Content-Disposition?'] as const,
+    },
+    206: {
+      description: 'The part of the file that Range asks for.',
+      schema: 'File' as const,
+      headers: [...FACTS, 'Accept-Ranges', 'Content-Disposition', 'Content-Range'] as const,
+    },
   },
+  codes: [...STAT_CODES, 'NotAFile', 'NotAFolder', 'FileChanged', 'RangeNotSatisfiable'] as const,
   holds: () => 'transfers' as const,
 };
 const DESCRIPTION =
@@ -64,7 +77,8 @@ const head = {
   summary: 'What is at a path of a session',
   query: sessionUidQuery,
   description: 'Content-Length, Last-Modified, Berth-File-Type (file, folder, link, other) and Berth-File-Mode.',
-  responses: { 200: { description: 'There is something.', schema: 'File' as const } },
+  codes: STAT_CODES,
+  responses: { 200: { description: 'There is something.', schema: 'File' as const, headers: FACTS } },
 };
 
 export const fileRoutes: Route[] = [

@@ -29,6 +29,7 @@ export const logRoutes: Route[] = [
     ],
     params: sessionParams,
     query,
+    codes: ['NoLog'],
     responses: { 200: { description: 'The text.', schema: 'Text' } },
     holds: () => 'streams',
     async handle({ params, query: { follow, sinceTime }, signal }, { api, clock }) {

@@ -3,16 +3,11 @@ import { onAbort } from '../../core/abort.ts';
 import { PortConnections } from '../../core/enter/ports.ts';
 import { enter } from '../inside/enter.ts';
 import { carry } from '../inside/ports.ts';
-import { sessionParams, sessionUidQuery } from '../openapi/schemas.ts';
+import { portText, sessionParams, sessionUidQuery } from '../openapi/schemas.ts';
 import { type Route, route } from '../route.ts';
 
 const params = sessionParams.extend({
-  port: z
-    .string()
-    .regex(/^[1-9]\d{0,4}$/, 'must be a number from 1 to 65535')
-    .transform(Number)
-    .pipe(z.int().max(65_535))
-    .describe('TCP port of localhost in the session’s pod.'),
+  port: portText.transform(Number).pipe(z.int().max(65_535)).describe('TCP port of localhost in the session’s pod.'),
 });
 
 export const portRoutes: Route[] = [
@@ -26,6 +21,7 @@ export const portRoutes: Route[] = [
     rights: [{ verb: 'create', resource: 'sessions', subresource: 'ports', nameParam: 'session' }],
     params,
     query: sessionUidQuery,
+    codes: ['PortRefused', 'PortFailed'],
     responses: { 101: { description: 'The WebSocket; the port has answered.' } },
     isSocket: true,
     holds: () => 'ports',

@@ -31,9 +31,10 @@ export const runRoutes: Route[] = [
     query: runQuery,
     body: runCreate,
     creates: true,
+    codes: ['InputTooDeep', 'InputTooLarge', 'InputMissing', 'ClassNotFound', 'NotAllowed', 'StoredDataMissing'],
     responses: {
-      200: { description: 'The run has ended.', schema: run },
-      202: { description: 'The run goes on; Location is its turn.', schema: run },
+      200: { description: 'The run has ended.', schema: run, headers: ['Location'] },
+      202: { description: 'The run goes on; Location is its turn.', schema: run, headers: ['Location'] },
     },
     holds: () => 'waits',
     async handle({ params: { namespace }, query, body, caller, key, memory, signal }, services) {

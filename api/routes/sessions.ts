@@ -38,9 +38,14 @@ export const sessionRoutes: Route[] = [
     query: noQuery,
     body: sessionCreate,
     creates: true,
+    codes: ['InputTooDeep', 'InputTooLarge', 'ClassNotFound', 'NotAllowed'],
     responses: {
-      201: { description: 'Created.', schema: session },
-      200: { description: 'Created by an earlier request with this Idempotency-Key.', schema: session },
+      201: { description: 'Created.', schema: session, headers: ['Location'] },
+      200: {
+        description: 'Created by an earlier request with this Idempotency-Key.',
+        schema: session,
+        headers: ['Location'],
+      },
     },
     async handle({ params: { namespace }, body, caller, key }, services) {
       checkInput(body.spec.input ?? null);
@@ -125,6 +130,7 @@ export const sessionRoutes: Route[] = [
     query: sessionUidQuery,
     body: suspendBody,
     creates: true,
+    codes: ['SessionFinished'],
     responses: { 202: { description: 'The session will be suspended.', schema: session } },
     async handle(call, services) {
       const { body, caller, key } = call;
@@ -148,6 +154,7 @@ export const sessionRoutes: Route[] = [
     query: sessionUidQuery,
     body: noBody,
     creates: true,
+    codes: ['SessionFinished'],
     responses: { 202: { description: 'The pod will be replaced.', schema: session } },
     async handle(call, services) {
       const session = await read(call, services);

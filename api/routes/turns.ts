@@ -51,9 +51,14 @@ export const turnRoutes: Route[] = [
     query: sessionUidQuery,
     body: turnCreate,
     creates: true,
+    codes: ['InputTooDeep', 'InputTooLarge', 'InputMissing', 'NotAllowed', 'SessionTerminating', 'SessionTakesOneTurn'],
     responses: {
-      201: { description: 'Created.', schema: turn },
-      200: { description: 'Created by an earlier request with this Idempotency-Key.', schema: turn },
+      201: { description: 'Created.', schema: turn, headers: ['Location'] },
+      200: {
+        description: 'Created by an earlier request with this Idempotency-Key.',
+        schema: turn,
+        headers: ['Location'],
+      },
     },
     async handle({ params, query, body, caller, key }, services) {
       const { namespace, session: name } = params;
@@ -153,6 +158,7 @@ export const turnRoutes: Route[] = [
     rights: [{ verb: 'get', resource: 'turns', nameParam: 'turn' }],
     params: turnParams,
     query: noQuery,
+    codes: ['NoOutput', 'TurnNotFinished', 'StoredDataMissing'],
     responses: { 200: { description: 'The output as JSON.' } },
     holds: () => 'contents',
     async handle({ params, memory, signal }, services) {
@@ -170,6 +176,7 @@ export const turnRoutes: Route[] = [
     rights: [{ verb: 'get', resource: 'turns', nameParam: 'turn' }],
     params: turnParams,
     query: noQuery,
+    codes: ['NoLog', 'TurnNotFinished', 'StoredDataMissing'],
     responses: { 200: { description: 'The text.', schema: 'Text' } },
     holds: () => 'contents',
     async handle({ params, memory, signal }, services) {

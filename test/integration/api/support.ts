@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import type { Server } from 'node:http';
@@ -15,6 +16,7 @@ import { parseConfig } from '../../../core/program/config.ts';
 import { sessionclasses } from '../../../core/resources/kinds.ts';
 import type { Logger } from '../../../core/runtime.ts';
 import { silentLogger, systemClock, systemRandom } from '../../../core/system.ts';
+import { undocumented } from '../../support/documented.ts';
 import { eventually } from '../../support/eventually.ts';
 import { Installation } from '../../support/installation.ts';
 
@@ -249,7 +251,9 @@ export class ApiCluster {
     const text = await answer.text();
     const isJson = answer.headers.get('content-type')?.includes('json');
     const parsed = isJson && text !== '' ? JSON.parse(text) : undefined;
-    return { status: answer.status, headers: answer.headers, body: parsed, problem: parsed, text };
+    const { status } = answer;
+    assert.deepEqual(undocumented(method, path, { status, headers: answer.headers, body: parsed }), [], text);
+    return { status, headers: answer.headers, body: parsed, problem: parsed, text };
   }
 }
 

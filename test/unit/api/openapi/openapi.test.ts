@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { describe, test } from 'vitest';
 import { openApiDocument } from '../../../../api/openapi/openapi.ts';
 import { noBody } from '../../../../api/openapi/schemas.ts';
+import { PROBLEMS } from '../../../../api/problems/problems.ts';
 import { routes } from '../../../../api/routes/index.ts';
 
 // biome-ignore lint/suspicious/noExplicitAny: a document
@@ -17,6 +18,20 @@ function operation(id: string): any {
 
 // biome-ignore lint/suspicious/noExplicitAny: parameters
 const parametersOf = (id: string): any[] => operation(id).parameters;
+
+// biome-ignore lint/suspicious/noExplicitAny: an answer
+function answerOf(id: string, status: string): any {
+  const name = operation(id).responses[status].$ref?.replace('#/components/responses/', '');
+  return document.components.responses[name];
+}
+
+/** Codes of the operation's problems by their status. */
+function codesOf(id: string): Map<string, string[]> {
+  const problems = Object.entries(operation(id).responses as Record<string, { $ref?: string }>).filter(
+    ([status, { $ref }]) => $ref && status !== 'default',
+  );
+  return new Map(problems.map(([status]) => [status, answerOf(id, status)['x-problem-codes']]));
+}
 
 /** All schemas of the document, each with the path to it. */
 const schemas = [...schemasIn(document.components.schemas, 'schemas'), ...schemasIn(document.paths, 'paths')];
@@ -102,9 +117,11 @@ describe('the OpenAPI document', () => {
     assert.deepEqual(Condition.properties.status.enum, ['True', 'False', 'Unknown']);
   });
 
-  test('a flag is a boolean', () => {
+  test('a flag is a boolean, and a port a number', () => {
     const flags = parametersOf('followEvents').filter(({ name }) => name === 'logs');
     assert.deepEqual(flags[0].schema, { type: 'boolean' });
+    const port = parametersOf('connectPort').find(({ name }) => name === 'port');
+    assert.deepEqual(port.schema, { type: 'integer', minimum: 1, maximum: 65_535 });
     for (const [schema, path] of schemas) assert.ok(!schema.enum?.includes(''), path);
   });
 
@@ -131,6 +148,45 @@ describe('the OpenAPI document', () => {
       const found = parametersOf(id).find(({ name }) => name === 'Last-Event-ID');
       assert.equal(found?.in, 'header');
     }
+  });
+
+  test('every code is that of an operation, but for the one that no operation can have', () => {
+    const listed = new Set(routes.flatMap(({ operationId }) => [...codesOf(operationId).values()].flat()));
+    const never = Object.keys(PROBLEMS).filter((code) => !listed.has(code));
+    assert.deepEqual(never, ['MethodNotAllowed']);
+  });
+
+  test('an operation lists its codes by status', () => {
+    const codes = codesOf('createTurn');
+    assert.deepEqual(codes.get('401'), ['Unauthenticated']);
+    assert.deepEqual(codes.get('409'), [
+      'AlreadyExists',
+      'Conflict',
+      'SessionTakesOneTurn',
+      'SessionTerminating',
+      'UIDMismatch',
+    ]);
+    assert.deepEqual(codesOf('listTurns').get('410'), ['ContinueExpired']);
+    assert.equal(codesOf('getTurn').get('413'), undefined, 'its request has no body');
+    assert.ok(codesOf('putFile').get('409')?.includes('NotReady'));
+    for (const { operationId } of routes) {
+      assert.deepEqual(operation(operationId).responses.default, { $ref: '#/components/responses/Problem' });
+    }
+  });
+
+  test('answers list their headers', () => {
+    const { responses } = operation('getArtifact');
+    assert.deepEqual(Object.keys(responses['206'].headers), [
+      'X-Request-Id',
+      'ETag',
+      'Repr-Digest',
+      'Accept-Ranges',
+      'Content-Disposition',
+      'Content-Range',
+    ]);
+    assert.ok(operation('createSession').responses['201'].headers.Location);
+    assert.ok(answerOf('getSession', '401').headers['WWW-Authenticate']);
+    assert.ok(answerOf('getSession', '503').headers['Retry-After']);
   });
 
   test('every operation has a tag that the document lists', () => {

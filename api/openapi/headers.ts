@@ -2,6 +2,7 @@
 import type { Json } from './json-schema.ts';
 
 const HEADERS = {
+  'Berth-Version': 'Release of the server.',
   'X-Request-Id': 'Id of the request, as the server’s log has it.',
   Location: 'Path of the object.',
   ETag: 'SHA-256 of the content, for If-None-Match and If-Range.',

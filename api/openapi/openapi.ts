@@ -10,6 +10,9 @@ import { type AnswerHeader, headersOf, namedHeaders } from './headers.ts';
 import { inline, type Json, namedSchemas, ref, schemaOf } from './json-schema.ts';
 import { idempotencyKey, noBody } from './schemas.ts';
 
+/** Headers of every answer. */
+const ALWAYS: readonly AnswerHeader[] = ['Berth-Version'];
+
 /** Content of any type. A file's answer may have a narrower type than this. */
 const BINARY = { type: 'string', format: 'binary' };
 const BYTES = { 'application/octet-stream': { schema: BINARY } };
@@ -55,7 +58,7 @@ function operation(route: Route, tag: string): Json {
     .join(', ');
   const responses: Json = {};
   for (const [status, response] of Object.entries(route.responses)) {
-    const headers = headersOf(['X-Request-Id', ...(response.headers ?? [])]);
+    const headers = headersOf([...ALWAYS, 'X-Request-Id', ...(response.headers ?? [])]);
     responses[status] = { description: response.description, headers, ...content(status, response) };
   }
   for (const [status, codes] of byStatus(codesOf(route))) responses[status] = problemRef(status, codes);
@@ -126,7 +129,7 @@ function problemResponses(): Json {
     for (const [status, codes] of byStatus(codesOf(route))) {
       named[problemKey(status, codes)] = {
         description: codes.map((code) => `${code}: ${PROBLEMS[code][1]}`).join(' '),
-        headers: headersOf(PROBLEM_HEADERS[status] ?? ['X-Request-Id']),
+        headers: headersOf([...ALWAYS, ...(PROBLEM_HEADERS[status] ?? ['X-Request-Id'])]),
         content,
         'x-problem-codes': codes,
       };

@@ -63,9 +63,18 @@ const wait = (of = 'the turn', byDefault = '') =>
       'must not be longer than 60s; ask again when it is over',
     )
     .describe(`Time to wait for the end of ${of}, at most 60s${byDefault && `; ${byDefault} by default`}.`);
-export const waitQuery = z.strictObject({ wait: wait().optional() });
+export const waitQuery = z.strictObject({
+  wait: wait('the turn, or for a request for an approval').optional(),
+  requestId: z
+    .string()
+    .max(64)
+    .optional()
+    .describe('Id of a request for an approval that the caller knows of: the wait does not end for it.'),
+});
 export const commandQuery = sessionUidQuery.extend({ wait: wait('the command').optional() });
-export const runQuery = z.strictObject({ wait: wait('the turn', RUN_WAIT).default(RUN_WAIT) });
+export const runQuery = z.strictObject({
+  wait: wait('the turn, or for a request for an approval', RUN_WAIT).default(RUN_WAIT),
+});
 
 /** Texts of a flag in a URL. A bare `?logs` has the empty text. */
 export const flagText = z.enum(['true', 'false', '']);

@@ -35,6 +35,7 @@ export const PROBLEMS = {
   SessionTerminating: [409, 'The session is being deleted.'],
   SessionFinished: [409, 'The session is finished.'],
   SessionTakesOneTurn: [409, 'The session takes one turn only.'],
+  AlreadyDecided: [409, 'Another decision on the request was first.'],
   RequestNotPending: [409, 'The turn does not wait for a decision on this request.'],
   TurnNotFinished: [409, 'The turn has not ended.'],
   NoOutput: [404, 'The turn has no output.'],

@@ -1,3 +1,5 @@
+import { isAlreadyExists } from '../../core/kube/errors.ts';
+import { decidedText, isSameDecision } from '../../core/resources/decided.ts';
 import { type Approval, approvals, ownedByTurn, type StoredTurn } from '../../core/resources/kinds.ts';
 import { jsonBytes, MAX_PAYLOAD_BYTES } from '../../core/resources/limits.ts';
 import { approvalName } from '../../core/resources/names.ts';
@@ -5,6 +7,7 @@ import { listPage, pageBody } from '../answers/list-page.ts';
 import { showApproval } from '../answers/present.ts';
 import { approval, approvalCreate, approvalList, listQuery, noQuery, turnParams } from '../openapi/schemas.ts';
 import { Problem } from '../problems/problems.ts';
+import { type Decided, decisionOn } from '../requests/decisions.ts';
 import { createOnce } from '../requests/idempotency.ts';
 import { checkDepth } from '../requests/json.ts';
 import { type Route, route } from '../route.ts';
@@ -20,16 +23,16 @@ export const approvalRoutes: Route[] = [
     operationId: 'decide',
     summary: 'Decide on what a turn asks',
     description:
-      'The first decision on a request counts, and there is one: another is answered AlreadyExists. It takes the right to create approvals, which is another than that to run turns.',
+      'The first decision on a request counts, and there is one: another is answered AlreadyDecided, which says who has decided what, and when. It takes the right to create approvals, which is another than that to run turns.',
     rights: [{ verb: 'create', resource: 'approvals' }],
     params: turnParams,
     query: noQuery,
     body: approvalCreate,
     creates: true,
-    codes: ['InputTooDeep', 'ResponseTooLarge', 'RequestNotPending'],
+    codes: ['AlreadyDecided', 'InputTooDeep', 'ResponseTooLarge', 'RequestNotPending'],
     responses: {
       201: { description: 'Created; the agent will be told.', schema: approval },
-      200: { description: 'Created by an earlier request with this Idempotency-Key.', schema: approval },
+      200: { description: 'The caller has decided the same before.', schema: approval },
     },
     async handle({ params, body, caller, key, signal }, services) {
       const { requestId, response } = body.spec;
@@ -42,7 +45,9 @@ export const approvalRoutes: Route[] = [
         });
       }
       const turn = await turnOf(services, params, signal);
-      const { object, created } = await createOnce<Approval>({
+      const spec = { ...body.spec, turn: params.turn, requester: caller.username };
+      const decided = () => decisionOn(services.api, turn, requestId, signal);
+      const make = createOnce<Approval>({
         ...services,
         resource: approvals,
         namespace: params.namespace,
@@ -50,7 +55,11 @@ export const approvalRoutes: Route[] = [
         key,
         body: { ...body, metadata: { ...body.metadata, name: approvalName(requestId) } },
         prefix: '',
-        check: async () => checkPending(turn, requestId),
+        check: async () => {
+          const first = await decided();
+          if (first) throw new DecidedBefore(first);
+          checkPending(turn, requestId);
+        },
         build: (name) => ({
           metadata: {
             ...metaOf(body.metadata),
@@ -58,8 +67,14 @@ export const approvalRoutes: Route[] = [
             namespace: params.namespace,
             ownerReferences: [ownedByTurn(turn)],
           },
-          spec: { ...body.spec, turn: params.turn, requester: caller.username },
+          spec,
         }),
+      });
+      const { object, created } = await make.catch(async (error) => {
+        const first = error instanceof DecidedBefore ? error.first : isAlreadyExists(error) && (await decided());
+        if (!first) throw error;
+        if (first.object && isSameDecision(first.spec, spec)) return { object: first.object, created: false };
+        throw new Problem('AlreadyDecided', `${decidedText(first.spec, first.at)}.`);
       });
       return { status: created ? 201 : 200, body: showApproval(object) };
     },
@@ -87,10 +102,19 @@ export const approvalRoutes: Route[] = [
   }),
 ];
 
+/** Somebody has decided before. */
+class DecidedBefore extends Error {
+  readonly first: Decided;
+  constructor(first: Decided) {
+    super('the request is decided');
+    this.first = first;
+  }
+}
+
 /** Refuses a decision on what the turn does not ask. */
 function checkPending({ metadata, status }: StoredTurn, requestId: string): void {
   const { phase, approval: asked } = status ?? {};
-  if (asked?.id === requestId && (phase === 'AwaitingApproval' || asked.decided !== undefined)) return;
+  if (asked?.id === requestId && phase === 'AwaitingApproval') return;
   const waits = phase === 'AwaitingApproval' ? `It waits for request "${asked?.id}".` : 'It waits for none.';
   throw new Problem('RequestNotPending', `Turn "${metadata.name}" does not ask "${requestId}". ${waits}`);
 }

@@ -10,6 +10,7 @@ import { outputJson } from '../answers/results.ts';
 import { namespaceParams, run, runCreate, runQuery } from '../openapi/schemas.ts';
 import { Problem, type ProblemCode } from '../problems/problems.ts';
 import { checkClass, checkInput, checkInputGiven } from '../requests/checks.ts';
+import { isSettled } from '../requests/decisions.ts';
 import { createOnce } from '../requests/idempotency.ts';
 import { type Call, type Route, route, type Services } from '../route.ts';
 import { metaOf } from './sessions.ts';
@@ -21,7 +22,7 @@ export const runRoutes: Route[] = [
     operationId: 'createRun',
     summary: 'Run one input in a session of its own and wait for the result',
     description:
-      'The run goes on when the time to wait is over or the client goes away: repeat the request with the same Idempotency-Key, or follow Location. A run that failed is answered 200 as well: look at phase.',
+      'The run goes on when the time to wait is over, when it asks for an approval, or when the client goes away: repeat the request with the same Idempotency-Key, or follow Location. A run that failed is answered 200 as well: look at phase.',
     rights: [
       { verb: 'create', resource: 'sessions' },
       { verb: 'get', resource: 'sessions' },
@@ -59,11 +60,11 @@ export const runRoutes: Route[] = [
   }),
 ];
 
-/** Returns the only turn of the session when it has ended, or as it is when the time is over. */
-function endOf(session: StoredSession, waitMs: number, signal: AbortSignal, { waits }: Services) {
+/** Returns the only turn of the session when it has ended or asks for an approval, or as it is when the time is over. */
+function endOf(session: StoredSession, waitMs: number, signal: AbortSignal, { api, waits }: Services) {
   const { name, namespace, uid } = session.metadata;
   const isOurs = (turn: StoredTurn) => turn.metadata.ownerReferences?.some((owner) => owner.uid === uid) ?? false;
-  const isDone = (turn: StoredTurn) => isOurs(turn) && isTerminal(turn.status?.phase);
+  const isDone = (turn: StoredTurn) => isOurs(turn) && isSettled(api, turn, { signal });
   return waits
     .forTurn({ namespace, name: firstTurnName(name) }, isDone, waitMs, signal)
     .then((turn) => (turn && isOurs(turn) ? turn : undefined));

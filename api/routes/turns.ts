@@ -30,6 +30,7 @@ import {
 } from '../openapi/schemas.ts';
 import { Problem } from '../problems/problems.ts';
 import { checkInput, checkTakesTurns, checkTurn } from '../requests/checks.ts';
+import { isSettled } from '../requests/decisions.ts';
 import { createOnce } from '../requests/idempotency.ts';
 import { onlyIf, refuseOther } from '../requests/precondition.ts';
 import { type Route, route, type Services } from '../route.ts';
@@ -128,7 +129,7 @@ export const turnRoutes: Route[] = [
     operationId: 'getTurn',
     summary: 'Look at a turn, or wait for its end',
     description:
-      'With wait the answer comes when the turn has ended or the time is over, whichever is first: look at status.phase. A client that goes away changes nothing.',
+      'With wait the answer comes when the turn has ended, asks for an approval on which nobody has decided, or the time is over, whichever is first: look at status.phase. A client that goes away changes nothing.',
     rights: [{ verb: 'get', resource: 'turns', nameParam: 'turn' }],
     params: turnParams,
     query: waitQuery,
@@ -136,9 +137,9 @@ export const turnRoutes: Route[] = [
     holds: ({ query }) => (query.wait === undefined ? undefined : 'waits'),
     async handle({ params, query, signal }, services) {
       const found = await turnOf(services, params, signal);
-      if (query.wait === undefined || isTerminal(found.status?.phase)) return { status: 200, body: showTurn(found) };
       const { namespace, turn: name } = params;
-      const isDone = (one: StoredTurn) => isTerminal(one.status?.phase);
+      const isDone = (one: StoredTurn) => isSettled(services.api, one, { known: query.requestId, signal });
+      if (query.wait === undefined || (await isDone(found))) return { status: 200, body: showTurn(found) };
       const last = await services.waits.forTurn(
         { namespace, name, known: found },
         isDone,

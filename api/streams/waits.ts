@@ -25,7 +25,7 @@ export class Waits {
    */
   async forTurn(
     { namespace, name, known }: { namespace: string; name: string; known?: StoredTurn },
-    isDone: (turn: StoredTurn) => boolean,
+    isDone: (turn: StoredTurn) => boolean | Promise<boolean>,
     timeoutMs: number,
     signal: AbortSignal,
   ): Promise<StoredTurn | undefined> {
@@ -60,7 +60,7 @@ export class Waits {
   async #follow(
     namespace: string,
     name: string,
-    isDone: (turn: StoredTurn) => boolean,
+    isDone: (turn: StoredTurn) => boolean | Promise<boolean>,
     signal: AbortSignal,
     seen: { turn: StoredTurn | undefined },
   ): Promise<boolean> {
@@ -71,7 +71,7 @@ export class Waits {
         const isGone = turn === undefined && (isListed || seen.turn !== undefined);
         seen.turn = turn;
         isListed = true;
-        if (isGone || (turn && isDone(turn))) return true;
+        if (isGone || (turn && (await isDone(turn)))) return true;
       }
     } catch (error) {
       if (!isListed) throw error;

@@ -67,7 +67,7 @@ export interface Backend {
   deleteSession(session: StoredSession, options: CallOptions): Promise<void>;
   /** Has a turn end that has not ended yet. */
   cancelTurn(turn: StoredTurn, signal: AbortSignal): Promise<void>;
-  /** Rejects with AlreadyExists when somebody has decided already. */
+  /** Rejects with a CliError, AlreadyDecided or AlreadyExists when somebody has decided otherwise already. */
   decide(turn: StoredTurn, requestId: string, decision: Decision, signal: AbortSignal): Promise<void>;
   /** Reports whether the caller may decide, as far as that is known before. */
   mayDecide(signal: AbortSignal): Promise<boolean>;

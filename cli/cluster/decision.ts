@@ -1,6 +1,13 @@
 import { defined } from '../../core/defined.ts';
-import { isAlreadyExists } from '../../core/kube/errors.ts';
-import { type Approval, approvals, ownedByTurn, type StoredTurn } from '../../core/resources/kinds.ts';
+import { ApiError, isAlreadyExists, isForbidden, isNotFound } from '../../core/kube/errors.ts';
+import { decidedText, isSameDecision } from '../../core/resources/decided.ts';
+import {
+  type Approval,
+  approvals,
+  ownedByTurn,
+  type StoredApproval,
+  type StoredTurn,
+} from '../../core/resources/kinds.ts';
 import { API_GROUP_VERSION, approvalName } from '../../core/resources/names.ts';
 import { refused } from '../errors.ts';
 import type { Decision } from './backend.ts';
@@ -17,6 +24,7 @@ export async function sendDecision(
   try {
     await cluster.decide(turn, requestId, given, signal);
   } catch (error) {
+    if (error instanceof ApiError && error.reason === 'AlreadyDecided') throw refused(error.message);
     if (!isAlreadyExists(error)) throw error;
     throw refused(`somebody has decided on request ${requestId} of turn ${turn.metadata.name} already`);
   }
@@ -44,7 +52,24 @@ export async function createApproval(
       ...(await author()),
     },
   };
-  await api.create(approvals, object, { signal });
+  try {
+    await api.create(approvals, object, { signal });
+  } catch (error) {
+    const first = isAlreadyExists(error) && (await readIfAllowed(object));
+    if (!first) throw error;
+    if (isSameDecision(first.spec, object.spec)) return;
+    throw refused(decidedText(first.spec, first.metadata.creationTimestamp));
+  }
+
+  /** Who may decide need not be allowed to read decisions. */
+  async function readIfAllowed({ metadata: { name } }: Approval): Promise<StoredApproval | undefined> {
+    try {
+      return await api.get(approvals, { namespace, name }, { signal });
+    } catch (error) {
+      if (isForbidden(error) || isNotFound(error)) return undefined;
+      throw error;
+    }
+  }
 }
 
 /** Path of the review that says what the caller may do. */

@@ -156,7 +156,9 @@ describe('an Idempotency-Key', () => {
     const again = await decide('decided');
     assert.deepEqual([again.status, again.body.metadata?.uid], [200, made.body.metadata.uid]);
     assert.equal((await decide('decided', 'Deny')).problem.code, 'IdempotencyKeyReused');
-    assert.equal((await decide('decided-late')).problem.code, 'RequestNotPending');
+    // The same decision by the same user is no second one; a second one is refused, whatever the turn asks by now.
+    assert.deepEqual((await decide('decided-late')).body.metadata?.uid, made.body.metadata.uid);
+    assert.equal((await decide('decided-late', 'Deny')).problem.code, 'AlreadyDecided');
   });
 
   test('of a session is no key of another user’s run, whatever their names', async () => {

@@ -56,10 +56,27 @@ describe('people who decide', () => {
     assert.equal(made.status, 201, made.text);
     assert.equal(made.body.spec.requester, approver.name);
     assert.equal((await say({ requestId, decision: 'Approve', response: [1] }, key)).status, 200);
-    assert.equal((await say({ requestId, decision: 'Deny' })).problem.code, 'AlreadyExists');
+    const text = new RegExp(
+      `^${approver.name} has approved request "${requestId}" of turn "http-1" already, at ${made.body.metadata.creationTimestamp}\\. The first decision counts\\.$`,
+    );
+    const isDecided = async () => {
+      const second = await say({ requestId, decision: 'Deny' });
+      assert.deepEqual([second.status, second.problem.code], [409, 'AlreadyDecided']);
+      assert.match(second.problem.detail, text);
+      const other = await say({ requestId, decision: 'Approve', response: [2] }, { 'idempotency-key': 'k2' });
+      assert.equal(other.problem.code, 'AlreadyDecided');
+      const another = await api.user(APPROVE);
+      const body = { spec: { requestId, decision: 'Approve', response: [1] } };
+      const third = await api.call('POST', path('http-1', 'http'), { token: another.token, body });
+      assert.equal(third.problem.code, 'AlreadyDecided');
+      const again = await say({ requestId, decision: 'Approve', response: [1] });
+      assert.deepEqual([again.status, again.body.metadata.uid], [200, made.body.metadata.uid]);
+    };
+    await isDecided();
     const turn = await api.cluster.ended('http-1');
     assert.deepEqual(outputOf<{ told: unknown }>(turn).told, [{ decision: 'Approve', response: [1] }]);
     assert.equal(turn.status?.approval?.decided?.by, approver.name);
+    await isDecided();
     const list = await api.call('GET', path('http-1', 'http'), { token: approver.token });
     assert.deepEqual(
       list.body.items.map((item: Approval) => item.spec.decision),
@@ -67,6 +84,46 @@ describe('people who decide', () => {
     );
     const late = await say({ requestId: 'f'.repeat(16), decision: 'Approve' });
     assert.equal(late.problem.code, 'RequestNotPending');
+  });
+
+  test('a wait over HTTP ends when the turn asks, goes on once somebody has decided, and past a question that the caller knows', async () => {
+    await api.cluster.create('waited', { agent: ASKS });
+    await api.cluster.turn('waited', 'waited-1', { questions: ['May I?', 'And now?'] });
+    const place = '/v1/namespaces/default/sessions/waited/turns/waited-1';
+    const wait = async (query = '') => {
+      const { body, text } = await api.call('GET', `${place}?wait=50s${query}`, { token: approver.token });
+      assert.ok(body.status, text);
+      return [body.status.phase, body.status.approval?.prompt, body.status.approval?.requestId] as const;
+    };
+    const [phase, prompt, first] = await wait();
+    assert.deepEqual([phase, prompt], ['AwaitingApproval', 'May I?']);
+    assert.deepEqual(await wait(), [phase, prompt, first], 'nobody has decided yet');
+    const past = wait(`&requestId=${first}`);
+    const spec = { requestId: first, decision: 'Approve' };
+    const made = await api.call('POST', `${place}/approvals`, { token: approver.token, body: { spec } });
+    assert.equal(made.status, 201, made.text);
+    const [, , second] = await wait();
+    assert.notEqual(second, first, 'the decided question ends no wait');
+    assert.deepEqual(await past, ['AwaitingApproval', 'And now?', second]);
+    const ended = wait(`&requestId=${second}`);
+    await caller.ok('approve', 'waited');
+    assert.equal((await ended)[0], 'Succeeded');
+  });
+
+  test('a run over HTTP that asks is answered, and its repeat after the decision has the result', async () => {
+    const body = { metadata: { name: 'run-asks' }, spec: { agent: ASKS, input: { questions: ['May I?'] } } };
+    const run = () =>
+      api.call('POST', '/v1/namespaces/default/runs?wait=50s', {
+        token: runner.token,
+        body,
+        headers: { 'idempotency-key': 'run-asks' },
+      });
+    const waiting = await run();
+    assert.deepEqual([waiting.status, waiting.body.phase], [202, 'AwaitingApproval'], waiting.text);
+    assert.equal(waiting.body.turn.status.approval.prompt, 'May I?');
+    await caller.ok('approve', 'run-asks');
+    const over = await run();
+    assert.deepEqual([over.status, over.body.phase], [200, 'Succeeded']);
   });
 
   test('users who may run cannot approve, and users who may approve cannot run, over HTTP and with kubectl alike', async () => {

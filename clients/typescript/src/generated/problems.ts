@@ -97,6 +97,9 @@ export class SessionFinished extends ProblemError {}
 /** 409: The session takes one turn only. */
 export class SessionTakesOneTurn extends ProblemError {}
 
+/** 409: Another decision on the request was first. */
+export class AlreadyDecided extends ProblemError {}
+
 /** 409: The turn does not wait for a decision on this request. */
 export class RequestNotPending extends ProblemError {}
 
@@ -248,6 +251,7 @@ export const PROBLEMS = {
   SessionTerminating,
   SessionFinished,
   SessionTakesOneTurn,
+  AlreadyDecided,
   RequestNotPending,
   TurnNotFinished,
   NoOutput,

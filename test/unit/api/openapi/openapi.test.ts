@@ -177,6 +177,7 @@ describe('the OpenAPI document', () => {
   test('answers list their headers', () => {
     const { responses } = operation('getArtifact');
     assert.deepEqual(Object.keys(responses['206'].headers), [
+      'Berth-Version',
       'X-Request-Id',
       'ETag',
       'Repr-Digest',

@@ -30,6 +30,7 @@ export const PROBLEMS = {
   NotAllowed: [422, 'The SessionClass does not allow it.'],
   IdempotencyKeyReused: [422, 'The Idempotency-Key was used with another request.'],
   AlreadyExists: [409, 'An object of this name exists.'],
+  Gone: [409, 'The object that the Idempotency-Key has created was deleted.'],
   Conflict: [409, 'The object has changed meanwhile.'],
   UIDMismatch: [409, 'The object of this name has another UID than the one given.'],
   SessionTerminating: [409, 'The session is being deleted.'],

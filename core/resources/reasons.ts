@@ -49,6 +49,8 @@ export const reasons = {
     'An Approval counts for nothing: it names a request that its turn does not wait for, or is too large.',
 
   // Creation by the HTTP API
+  CreatedWithIdempotencyKey:
+    'The HTTP API has created the object with an Idempotency-Key; as long as the event is there, a repeat of the request creates no other, even if the object was deleted.',
   IdempotencyKeyUsed:
     'The HTTP API was asked to create the object with an Idempotency-Key; the event keeps other requests from using the key for something else at the same time.',
 

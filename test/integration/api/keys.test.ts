@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { events } from '../../../core/kube/resources.ts';
+import type { Resource } from '../../../core/kube/types.ts';
 import { sessionclasses, sessions, turns } from '../../../core/resources/kinds.ts';
 import { apiAudience } from '../../../local/apiserver/auth/service-tokens.ts';
 import { ApiCluster, type Ask, EVERYTHING, type Reply } from './support.ts';
@@ -87,13 +88,86 @@ describe('an Idempotency-Key', () => {
     const own = items.filter(({ involvedObject }) => involvedObject.name === 'long-ago');
     assert.deepEqual(
       own.map(({ reason }) => reason),
-      ['IdempotencyKeyUsed'],
+      ['IdempotencyKeyUsed', 'CreatedWithIdempotencyKey'],
     );
     for (const { metadata } of own) await api.cluster.client.delete(events, { namespace, name: metadata.name });
     for (const other of [{}, { metadata: { name: 'not-so-long-ago' } }]) {
       assert.equal((await post(SESSIONS, 'old', other)).problem.code, 'IdempotencyKeyReused');
     }
     assert.equal((await post(SESSIONS, 'old', body)).status, 200);
+  });
+
+  test('creates nothing again when its object was deleted, and the refusal says what became of it', async () => {
+    const { client } = api.cluster;
+    await post(SESSIONS, 'of-gone-turns', { metadata: { name: 'gone-turns' } });
+    const cases: [string, string, object, Resource][] = [
+      [SESSIONS, 'gone', { metadata: { name: 'gone' } }, sessions],
+      [SESSIONS, 'gone-unnamed', {}, sessions],
+      [`${RUNS}?wait=0s`, 'gone-run', { spec: { input: 1 } }, sessions],
+      [`${SESSIONS}/gone-turns/turns`, 'gone-turn', { spec: { input: 1 } }, turns],
+    ];
+    for (const [path, key, body, resource] of cases) {
+      const made = await post(path, key, body);
+      const { name, uid } = (made.body.session ?? made.body).metadata;
+      await client.delete(resource, { namespace, name });
+      for (let repeat = 0; repeat < 2; repeat++) {
+        const again = await post(path, key, body);
+        assert.deepEqual([again.status, again.problem.code], [409, 'Gone'], again.text);
+        assert.match(
+          again.problem.detail,
+          new RegExp(
+            `^${resource.kind} "${name}" with the UID ${uid} was created with this Idempotency-Key, and was deleted since\\.`,
+          ),
+        );
+      }
+      assert.equal(
+        (await post(path, key, { ...body, metadata: { labels: { a: 'b' } } })).problem.code,
+        'IdempotencyKeyReused',
+      );
+      assert.equal(
+        (await client.list(resource, { namespace, fieldSelector: `metadata.name=${name}` })).items.length,
+        0,
+      );
+    }
+    const other = await call('POST', SESSIONS, { body: { metadata: { name: 'gone' } } });
+    assert.equal(other.status, 201);
+    const again = await post(SESSIONS, 'gone', { metadata: { name: 'gone' } });
+    assert.equal(again.problem.code, 'Gone');
+    assert.match(
+      again.problem.detail,
+      new RegExp(`another Session, with the UID ${other.body.metadata.uid}, has its name now`),
+    );
+    assert.equal((await post(SESSIONS, 'gone-2', { metadata: { name: 'gone-2' } })).status, 201);
+  });
+
+  test('whose request created nothing may be repeated, also where the answer to the create was lost', async () => {
+    const { faults } = api.cluster.server;
+    const creates = ({ resource, verb }: { resource?: string; verb?: string }) =>
+      resource === 'sessions' && verb === 'create';
+    faults.failNext(creates, { code: 403, reason: 'Forbidden', message: 'induced' });
+    const body = { metadata: { name: 'tried-twice' } };
+    assert.equal((await post(SESSIONS, 'tried-twice', body)).status, 403);
+    const made = await post(SESSIONS, 'tried-twice', body);
+    assert.equal(made.status, 201, made.text);
+  });
+
+  test('protects also what a request created that ended before it could note it, once it was repeated', async () => {
+    const { client, server } = api.cluster;
+    const body = { metadata: { name: 'noted-late' } };
+    const notes = ({ resource, name, verb }: { resource?: string; name?: string; verb?: string }) =>
+      resource === 'events' && verb === 'create' && !name?.startsWith('idempotency-key');
+    let seen = 0;
+    // The first Event is the claim, the second the note.
+    server.faults.failNext((facts) => notes(facts) && ++seen === 2, {
+      code: 403,
+      reason: 'Forbidden',
+      message: 'induced',
+    });
+    assert.equal((await post(SESSIONS, 'noted-late', body)).status, 403);
+    const repeated = await post(SESSIONS, 'noted-late', body);
+    assert.equal(repeated.status, 200, repeated.text);
+    await client.delete(sessions, { namespace, name: 'noted-late' });
+    assert.equal((await post(SESSIONS, 'noted-late', body)).problem.code, 'Gone');
   });
 
   test('finds what it has made, whatever the class and the session allow by now', async () => {

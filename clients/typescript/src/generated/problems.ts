@@ -82,6 +82,9 @@ export class IdempotencyKeyReused extends ProblemError {}
 /** 409: An object of this name exists. */
 export class AlreadyExists extends ProblemError {}
 
+/** 409: The object that the Idempotency-Key has created was deleted. */
+export class Gone extends ProblemError {}
+
 /** 409: The object has changed meanwhile. */
 export class Conflict extends ProblemError {}
 
@@ -246,6 +249,7 @@ export const PROBLEMS = {
   NotAllowed,
   IdempotencyKeyReused,
   AlreadyExists,
+  Gone,
   Conflict,
   UIDMismatch,
   SessionTerminating,

@@ -23,14 +23,15 @@ export interface TurnPlace {
 export const turnPath = ({ namespace, session, turn }: TurnPlace) =>
   pathOf('namespaces', namespace, 'sessions', session, 'turns', turn);
 
-/** The question of a turn that waits for a decision. */
+/** The question of a turn, by its id. */
 export class Approval {
   readonly id: string;
-  readonly prompt: string;
+  /** The question. Absent, as the next two, where only the id is known. */
+  readonly prompt: string | undefined;
   /** What the agent sent with the question; any JSON. */
   readonly payload: unknown;
   /** Time of the question, RFC 3339. */
-  readonly since: string;
+  readonly since: string | undefined;
   /** Name of the turn that asks. */
   readonly turn: string;
   /** Name of its session. */
@@ -41,7 +42,7 @@ export class Approval {
   constructor(
     caller: Caller,
     place: TurnPlace,
-    { id, prompt, payload, since }: Pick<Asked, 'id' | 'prompt' | 'payload' | 'since'>,
+    { id, prompt, payload, since }: Pick<Asked, 'id'> & Partial<Pick<Asked, 'prompt' | 'payload' | 'since'>>,
   ) {
     this.id = id;
     this.prompt = prompt;

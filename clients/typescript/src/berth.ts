@@ -3,6 +3,7 @@ import { SERVER_WAITS_MS } from './await-end.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { hasEnded } from './ends.ts';
 import { ConfigurationError, NotBerth } from './errors.ts';
+import { type FollowOptions, follow, type NamespaceStreamEvent } from './follow.ts';
 import { RELEASE } from './generated/release.ts';
 import type * as wire from './generated/wire.ts';
 import { type Fetch, Http } from './http.ts';
@@ -101,6 +102,12 @@ export class Berth {
   /** Returns a session of this name, without a request. */
   session(name: string): Session {
     return new Session(this.#caller, { namespace: this.namespace, name });
+  }
+
+  /** Yields what happens to all sessions and turns of the namespace, until it is left or aborted. */
+  events(options: FollowOptions = {}): AsyncGenerator<NamespaceStreamEvent, void, undefined> {
+    const path = pathOf('namespaces', this.namespace, 'events');
+    return follow(this.#caller, path, options) as AsyncGenerator<NamespaceStreamEvent, void, undefined>;
   }
 
   /**

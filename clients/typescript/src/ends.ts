@@ -42,7 +42,9 @@ const CLASSES: Record<string, typeof TurnNotSucceeded> = {
 /** Phases in which a turn goes on. Any other is an end, also one of a later release. */
 const GOES_ON: readonly string[] = ['Queued', 'Running', 'AwaitingApproval'];
 
-export const hasEnded = ({ status }: Turn) => status?.phase !== undefined && !GOES_ON.includes(status.phase);
+export const isEnd = (phase: string | undefined) => phase !== undefined && !GOES_ON.includes(phase);
+
+export const hasEnded = ({ status }: Turn) => isEnd(status?.phase);
 
 /** Returns the error of a turn that has ended; undefined where it Succeeded. */
 export function failureOf(turn: Turn): TurnNotSucceeded | undefined {

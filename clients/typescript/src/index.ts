@@ -1,5 +1,6 @@
 /** Client of Berth's HTTP API. */
 export type { Approval, DecideOptions } from './approvals.ts';
+export type { Artifact } from './artifacts.ts';
 export { Berth, type BerthOptions, Run, type RunSpec } from './berth.ts';
 export type { Clock } from './clock.ts';
 export { TurnCancelled, TurnFailed, TurnNotSucceeded, TurnTimedOut } from './ends.ts';
@@ -14,6 +15,7 @@ export {
   OutputTooLarge,
   ProblemError,
 } from './errors.ts';
+export type { FollowOptions, NamespaceStreamEvent, SessionStreamEvent } from './follow.ts';
 export * from './generated/problems.ts';
 export type * as wire from './generated/wire.ts';
 export type { Fetch } from './http.ts';
@@ -22,4 +24,4 @@ export type { CreateOptions } from './objects.ts';
 export type { Limits, Timing } from './retry.ts';
 export type { ActionOptions, ListOptions, Session, SessionSpec, Sessions } from './sessions.ts';
 export type { TokenSource } from './token.ts';
-export type { Result, ResultOptions, Turn, TurnSpec, Turns } from './turns.ts';
+export type { Result, ResultOptions, Turn, TurnSpec, TurnStreamEvent, Turns } from './turns.ts';

@@ -4,7 +4,7 @@ import { RELEASE } from './generated/release.ts';
 import type { Answer } from './http.ts';
 
 /** Header of every answer with the release of the API. */
-export const RELEASE_HEADER = 'berth-release';
+export const RELEASE_HEADER = 'berth-version';
 
 const MAX_BYTES = 64 * 1024;
 

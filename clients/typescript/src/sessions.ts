@@ -1,4 +1,5 @@
 import { type Approval, askedBy } from './approvals.ts';
+import { type FollowOptions, followSession, type SessionStreamEvent } from './follow.ts';
 import type * as wire from './generated/wire.ts';
 import { type CreateOptions, created, listed, objectOf, pathOf } from './objects.ts';
 import type { Caller, Limits } from './retry.ts';
@@ -9,6 +10,11 @@ export type SessionSpec = NonNullable<wire.SessionCreate['spec']>;
 export interface ActionOptions extends Limits {
   /** Default: a random one. */
   idempotencyKey?: string | undefined;
+}
+
+export interface SessionFollowOptions extends FollowOptions {
+  /** With the lines that the agent prints. Default: false. */
+  logs?: boolean | undefined;
 }
 
 /** A session, by its name. What it asks the server to change concerns the session that was read, and no other that has come under its name. */
@@ -70,6 +76,14 @@ export class Session {
   /** Deletes the session with its turns, state and logs. */
   delete(limits: Limits = {}): Promise<void> {
     return this.#caller.delete({ ...limits, path: this.#path, query: { uid: this.uid } });
+  }
+
+  /**
+   * Yields everything that happens to the session, to its deletion; with `logs` also the lines that the agent prints. Goes on by itself after a stream
+   * that broke. Rejects with NotFound or UIDMismatch where the session was deleted while no stream was there.
+   */
+  events({ logs, ...options }: SessionFollowOptions = {}): AsyncGenerator<SessionStreamEvent, void, undefined> {
+    return followSession(this.#caller, `${this.#path}/events`, { ...options, query: { logs }, uid: this.uid });
   }
 
   /** Returns what the session waits for a decision on: one question at most. */

@@ -1,7 +1,9 @@
-import { type Approval, askedBy, type TurnPlace, turnPath } from './approvals.ts';
+import { Approval, askedBy, type TurnPlace, turnPath } from './approvals.ts';
+import { Artifact } from './artifacts.ts';
 import { awaitEnd } from './await-end.ts';
-import { failureOf } from './ends.ts';
+import { failureOf, isEnd } from './ends.ts';
 import { OutputTooLarge, ProblemError } from './errors.ts';
+import { type FollowOptions, followSession, type SessionStreamEvent } from './follow.ts';
 import type * as wire from './generated/wire.ts';
 import { memberText } from './numbers.ts';
 import { type CreateOptions, created, listed, objectOf, pathOf } from './objects.ts';
@@ -18,6 +20,12 @@ export interface ResultOptions extends Limits {
   /** Gets each question of the turn once, and may decide on it. Default: the wait goes on until somebody else has decided. */
   onApproval?: ((approval: Approval) => void | Promise<void>) | undefined;
 }
+
+/** What happens to one turn. */
+export type TurnStreamEvent = Exclude<SessionStreamEvent, { type: 'session' | 'log' | 'dropped' }>;
+
+/** Id before all events. */
+const BEGINNING = '0.0.0.0';
 
 /** The output of a turn: its value, and its JSON text when somebody wants it. */
 export interface Output {
@@ -113,6 +121,41 @@ export class Turn {
     const call = { method: 'POST', path: `${this.#path}/cancel`, query: { uid: this.uid }, body: '{}' } as const;
     const { value } = await this.#caller.json<wire.Turn>({ ...limits, ...call });
     return this.#noted(value);
+  }
+
+  /**
+   * Yields what happens to the turn, to its end or deletion; an end that is past is told, too. Lines that the agent prints belong to the session: they are
+   * in the session's events, and in `log()` after the end.
+   */
+  async *events(options: FollowOptions = {}): AsyncGenerator<TurnStreamEvent, void, undefined> {
+    const path = pathOf('namespaces', this.#place.namespace, 'sessions', this.session, 'events');
+    const all = followSession(this.#caller, path, { after: BEGINNING, ...options });
+    for await (const event of all) {
+      if (event.type === 'session' || event.type === 'log' || event.type === 'dropped') continue;
+      if (event.data.turn !== this.name) continue;
+      yield event;
+      if (event.type === 'deleted' || (event.type === 'turn' && isEnd(event.data.phase))) return;
+    }
+  }
+
+  /** Returns a question of the turn by its id, as an event has it, without a request. */
+  approval(id: string): Approval {
+    return new Approval(this.#caller, this.#place, { id });
+  }
+
+  /** Lists the files that the turn has left. Rejects with TurnNotFinished before the end. */
+  async artifacts(limits: Limits = {}): Promise<Artifact[]> {
+    const { value } = await this.#caller.json<wire.ArtifactList>({
+      ...limits,
+      method: 'GET',
+      path: `${this.#path}/artifacts`,
+    });
+    return value.items.map((facts) => new Artifact(this.#caller, this.#path, facts));
+  }
+
+  /** Returns an artifact by its name, without a request. */
+  artifact(name: string): Artifact {
+    return new Artifact(this.#caller, this.#path, { name });
   }
 
   /** Returns the text that the agent printed beside its result, the last MiB. Rejects with TurnNotFinished before the end. */

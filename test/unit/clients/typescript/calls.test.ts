@@ -138,8 +138,8 @@ describe('a refusal', () => {
 
   test('by an API of another release of what it does not know says both releases', async () => {
     const server = await serving(
-      problem(422, 'Invalid', { 'berth-release': '9.9.9' }),
-      json(200, '[]', { 'berth-release': '9.9.9' }),
+      problem(422, 'Invalid', { 'berth-version': '9.9.9' }),
+      json(200, '[]', { 'berth-version': '9.9.9' }),
     );
     const client = server.client();
     const both = /\(?the API is of release 9\.9\.9, this client of \d+\.\d+\.\d+/;

@@ -1,0 +1,103 @@
+import { backoffMs, wait } from './clock.ts';
+import { ConnectionLost, NotBerth } from './errors.ts';
+import type * as wire from './generated/wire.ts';
+import type { Query } from './http.ts';
+import { problem } from './refusal.ts';
+import type { Caller, Limits } from './retry.ts';
+import { readEvents } from './sse.ts';
+
+/** Data of the events of a namespace, by type. */
+interface NamespaceEvents {
+  session: wire.SessionEvent;
+  turn: wire.TurnEvent;
+  artifacts: wire.ArtifactsEvent;
+  approval: wire.ApprovalEvent;
+  usage: wire.UsageEvent;
+  deleted: wire.DeletedEvent;
+}
+
+/** Data of the events of a session, by type. */
+interface SessionEvents extends NamespaceEvents {
+  agent: wire.AgentEvent;
+  log: wire.LogEvent;
+  dropped: wire.DroppedEvent;
+}
+
+/** An event: `type` tells the shape of `data`; `id` is for a later `after`. A later release may send other types. */
+type EventOf<Events> = { [T in keyof Events]: { type: T; id: string; data: Events[T] } }[keyof Events];
+export type SessionStreamEvent = EventOf<SessionEvents>;
+export type NamespaceStreamEvent = EventOf<NamespaceEvents>;
+
+export interface FollowOptions extends Limits {
+  /** Id of an event: begins after it. `0.0.0.0` begins with everything that is kept. Default: the present state, and what follows. */
+  after?: string | undefined;
+  /** Time without any answer of the server after which the stream gives up, milliseconds. Default: the client's. */
+  deadlineMs?: number | undefined;
+}
+
+/** Time that a stream has lived for its end to be no reason to wait longer before the next, milliseconds. */
+const LIVED_MS = 10_000;
+
+/**
+ * Yields the events of a page. A stream that breaks or ends goes on after its last event by itself: also one that the server has closed while the
+ * reader was busy. Rejects where the page is refused, and where no server has answered within the client's deadline.
+ */
+export async function* follow(
+  caller: Caller,
+  path: string,
+  { after, signal, deadlineMs, query }: FollowOptions & { query?: Query },
+): AsyncGenerator<SessionStreamEvent, void, undefined> {
+  const { clock, timing } = caller;
+  let lastId = after;
+  for (let short = 0; ; ) {
+    const headers = { accept: 'text/event-stream', ...(lastId === undefined ? {} : { 'last-event-id': lastId }) };
+    const answer = await caller.open({ method: 'GET', path, query, headers, signal, deadlineMs });
+    const start = clock.monotonic();
+    try {
+      if (!answer.headers.get('content-type')?.startsWith('text/event-stream')) {
+        await answer.discard();
+        throw new NotBerth(`GET ${path}: the answer is no stream of events`, { status: answer.status });
+      }
+      for await (const { id, type, data } of readEvents(answer.chunks())) {
+        const event = { type, id, data: parsed(caller, path, data) } as SessionStreamEvent;
+        if (id !== '') lastId = id;
+        yield event;
+      }
+    } catch (error) {
+      if (!(error instanceof ConnectionLost)) throw error;
+    }
+    short = clock.monotonic() - start < LIVED_MS ? short + 1 : 1;
+    await wait(clock, backoffMs(timing, short), signal);
+  }
+}
+
+function parsed({ parse }: Caller, path: string, data: string): unknown {
+  try {
+    return parse(data);
+  } catch (cause) {
+    throw new NotBerth(`GET ${path}: the stream has an event that is no JSON`, { cause });
+  }
+}
+
+/**
+ * Yields the events of one session to the one of its deletion. Rejects with UIDMismatch where it was deleted unseen, and another session has come
+ * under its name.
+ */
+export async function* followSession(
+  caller: Caller,
+  path: string,
+  { uid, ...options }: FollowOptions & { query?: Query; uid?: string | undefined },
+): AsyncGenerator<SessionStreamEvent, void, undefined> {
+  let own = uid;
+  for await (const event of follow(caller, path, options)) {
+    if (event.type === 'session') {
+      own ??= event.data.uid;
+      if (event.data.uid !== own) {
+        const detail = `Session "${event.data.session}" was deleted; another one has its name now.`;
+        throw problem({ status: 409, code: 'UIDMismatch', detail });
+      }
+    }
+    yield event;
+    if (event.type === 'deleted' && event.data.turn === undefined) return;
+  }
+}

@@ -1,7 +1,7 @@
 /**
  * Writes every generated file from the schemas; with `--check` it writes nothing and fails when one has drifted.
  */
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { stringify } from 'yaml';
 import { openApiDocument } from '../api/openapi/openapi.ts';
@@ -13,6 +13,9 @@ import { reasons } from '../core/resources/reasons.ts';
 import { builtinTypes } from './builtin-types.ts';
 import { typescriptProblems, typescriptTypes } from './client-types.ts';
 import { limitsPage } from './limits-page.ts';
+import { pythonProblems } from './python-problems.ts';
+import { pythonSync } from './python-sync.ts';
+import { pythonTypes } from './python-types.ts';
 
 const root = join(import.meta.dirname, '..');
 /** First line of a generated file; `from` names its sources. */
@@ -114,6 +117,23 @@ function chartPolicies(): string {
   return `{{- /* ${NOTICE} */ -}}\n{{- if ${isEnabled} }}\n${body}{{- end }}\n`;
 }
 
+/** Returns what is generated of the Python client. */
+async function pythonFiles(version: string): Promise<Map<string, string>> {
+  const folder = 'clients/python/src/berth_client';
+  const files = new Map([
+    [`${folder}/_version.py`, `# ${notice('package.json')}\nVERSION = "${version}"\n`],
+    [`${folder}/wire.py`, pythonTypes(openApiDocument(), notice('docs/reference/openapi.json'))],
+    [`${folder}/problems.py`, pythonProblems(notice('api/problems/problems.ts'))],
+  ]);
+  for (const name of await readdir(join(root, folder, '_async'))) {
+    // Input and output are written by hand for both halves.
+    if (!name.endsWith('.py') || name === '_io.py') continue;
+    const source = await readFile(join(root, folder, '_async', name), 'utf8');
+    files.set(`${folder}/_sync/${name}`, pythonSync(source, notice(`${folder}/_async/${name}`)));
+  }
+  return files;
+}
+
 /** Returns the content of each generated file by its path from the repository's root. */
 async function generatedFiles(): Promise<Map<string, string>> {
   const files = new Map<string, string>();
@@ -149,6 +169,7 @@ async function generatedFiles(): Promise<Map<string, string>> {
     `${generated}/release.ts`,
     `// ${notice('package.json')}\n/** Release of this client. */\nexport const RELEASE = '${version}';\n`,
   );
+  for (const [path, content] of await pythonFiles(version)) files.set(path, content);
   return files;
 }
 

@@ -1,0 +1,117 @@
+import secrets
+import ssl
+from types import TracebackType
+from typing import Any, Self
+
+import httpx2
+
+from .. import _json, wire
+from .._deadline import Deadline
+from .._errors import BerthError
+from .._given import ABSENT, body
+from .._paths import path, query
+from .._retry import Timing
+from .._server import Token, choose_server
+from ._calls import AsyncCalls
+from ._http import AsyncHttp, OnRequest
+from ._result import AsyncResult
+from ._session import AsyncSession
+from ._sessions import AsyncSessions
+from ._turn import TERMINAL
+
+_MAX_ANSWER = 64 * 1024 * 1024
+
+
+class AsyncBerth:
+    """Client of Berth's HTTP API.
+
+    Without `server`: BERTH_SERVER, else the embedded cluster of this machine. `token` is a token, a `pathlib.Path` of a file that is read
+    for each request, or a function that is called for each; without it: BERTH_TOKEN_FILE, else a pod's own token. `deadline` is the time
+    of a call with all its tries, in seconds. `verify`: a TLS context, for a certificate authority of your own. `max_answer`: bytes that an
+    answer may have in memory. Raises ConfigurationError.
+    """
+
+    def __init__(
+        self,
+        server: str | None = None,
+        *,
+        token: Token | None = None,
+        namespace: str | None = None,
+        deadline: float = 300.0,
+        verify: "ssl.SSLContext | bool" = True,
+        allow_plain_text: bool = False,
+        max_answer: int = _MAX_ANSWER,
+        timing: Timing = Timing(),
+        on_request: OnRequest | None = None,
+        transport: httpx2.AsyncBaseTransport | None = None,
+    ) -> None:
+        chosen = choose_server(server, token, namespace, allow_plain_text)
+        self._http = AsyncHttp(
+            chosen, timing, verify=verify, transport=transport, max_answer=max_answer, on_request=on_request
+        )
+        self._calls = AsyncCalls(self._http, chosen, timing, deadline)
+        self.namespace = chosen.namespace
+        self.sessions = AsyncSessions(self._calls, chosen.namespace)
+
+    @property
+    def server_release(self) -> str | None:
+        """Release of the server, once it has answered. `berth_client.__version__` is that of this package."""
+        return self._http.release
+
+    def session(self, name: str) -> "AsyncSession":
+        """Returns a handle of the session; sends no request."""
+        return AsyncSession(self._calls, self.namespace, name)
+
+    async def run(
+        self,
+        *,
+        input: Any,
+        class_: str | None = None,
+        spec: "wire.RunCreateSpec | None" = None,
+        name: str | None = None,
+        labels: dict[str, str] | None = None,
+        annotations: dict[str, str] | None = None,
+        idempotency_key: str | None = None,
+        deadline: float | None = None,
+    ) -> "AsyncResult":
+        """Runs one input in a session of its own and returns the result. `spec` has what else a session may have.
+
+        Raises TurnFailed, TurnTimedOut, TurnCancelled, or DeadlineExceeded. The run goes on then: a call with the same `idempotency_key`
+        waits for it again.
+        """
+        fields = {"class": ABSENT if class_ is None else class_, "input": input}
+        content = body(spec, fields, name, labels, annotations)
+        key = secrets.token_hex(16) if idempotency_key is None else idempotency_key
+        try:
+            return await self._run(content, key, self._calls.deadline(deadline))
+        except BerthError as error:
+            error.idempotency_key = key
+            raise
+
+    async def _run(self, content: dict[str, Any], key: str, until: Deadline) -> "AsyncResult":
+        wait = min(self._calls.timing.wait, 60.0, until.left())
+        target = path("namespaces", self.namespace, "runs") + query(wait=f"{max(1, int(wait * 1000))}ms")
+        answer = await self._calls.create(target, content, key, until, wait)
+        data: wire.Run = answer.json()
+        meta = answer.read(lambda: data["session"]["metadata"])
+        session = AsyncSession(self._calls, meta["namespace"], meta["name"], data["session"])
+        turn = session.turn(answer.read(lambda: answer.headers["location"].rsplit("/", 1)[1]))
+        turn.data = data.get("turn")
+        if turn.phase in TERMINAL:
+            return await turn._result(answer, _json.member(answer.text(), "output"), until)
+        return await turn.result(deadline=max(until.left(), 0.001))
+
+    async def aclose(self) -> None:
+        """Closes the connections."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self._calls.server.url}>"

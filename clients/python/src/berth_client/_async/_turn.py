@@ -1,0 +1,161 @@
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from .. import _json, problems, wire
+from .._answer import Answer
+from .._deadline import Deadline
+from .._errors import TURN_ERRORS, DeadlineExceeded
+from .._paths import query
+from .._retry import pause
+from ._approval import AsyncApproval
+from ._artifact import AsyncArtifact
+from ._calls import AsyncCalls
+from ._events import AsyncEvents, end_of_turn, of_turn
+from ._io import sleep
+from ._result import AsyncResult
+
+if TYPE_CHECKING:
+    from ._session import AsyncSession
+
+TERMINAL = frozenset({"Succeeded", "Failed", "Cancelled", "TimedOut"})
+_MOST_WAIT = 60.0
+"""Seconds that the server waits at most."""
+
+
+class AsyncTurn:
+    """A turn of a session. Making one sends no request."""
+
+    def __init__(self, calls: AsyncCalls, session: "AsyncSession", name: str, data: "wire.Turn | None" = None) -> None:
+        self._calls = calls
+        self.session = session
+        self.name = name
+        self.data = data
+        """The turn as it was read last."""
+
+    @property
+    def uid(self) -> str | None:
+        """UID of the turn, once it was read: calls then leave another turn that has come under the name alone."""
+        return self.data["metadata"]["uid"] if self.data else None
+
+    @property
+    def phase(self) -> str | None:
+        """Phase when it was read last."""
+        return self.data.get("status", {}).get("phase", "Queued") if self.data else None
+
+    def _path(self, *parts: str) -> str:
+        return self.session._path("turns", self.name, *parts)
+
+    async def get(self, *, deadline: float | None = None) -> "wire.Turn":
+        """Reads the turn."""
+        return self._read(await self._calls.get(self._path(), self._calls.deadline(deadline)))
+
+    async def wait(self, *, deadline: float | None = None) -> "wire.Turn":
+        """Waits until the turn has ended or asks for an approval. Raises DeadlineExceeded; the turn goes on then."""
+        answer = await self._until(self._calls.deadline(deadline), lambda phase: phase == "AwaitingApproval")
+        return self._read(answer)
+
+    async def result(self, *, deadline: float | None = None) -> "AsyncResult":
+        """Waits for the end of the turn, also while it waits for an approval, and returns what it has returned.
+
+        Raises TurnFailed, TurnTimedOut, TurnCancelled, or DeadlineExceeded; the turn goes on then.
+        """
+        until = self._calls.deadline(deadline)
+        answer = await self._until(until, lambda phase: False)
+        return await self._result(answer, _json.member(answer.text(), "status", "output"), until)
+
+    async def _result(self, answer: Answer, output: str | None, deadline: Deadline) -> "AsyncResult":
+        """Returns the result of this turn, which has ended; raises where it did not succeed. `output`: as it is known already."""
+        data = self.data
+        assert data is not None
+        if self.phase in TURN_ERRORS:
+            raise TURN_ERRORS[self.phase](data)
+        if output is None:
+            try:
+                output = (await self._calls.get(self._path("output"), deadline)).text()
+            except problems.NoOutput:
+                output = "null"
+        text = output
+        return answer.read(lambda: AsyncResult(self.session, self, text))
+
+    async def _until(self, deadline: Deadline, is_enough: Callable[[str], bool]) -> Answer:
+        """Asks until the turn has ended or its phase is enough, and keeps it in `data`."""
+        early = 0
+        try:
+            while True:
+                wait = min(self._calls.timing.wait, _MOST_WAIT, deadline.left())
+                asked = time.monotonic()
+                target = self._path() + query(wait=f"{max(1, int(wait * 1000))}ms")
+                answer = await self._calls.get(target, deadline, wait)
+                phase = self._phase(self._read(answer))
+                if phase in TERMINAL or is_enough(phase):
+                    return answer
+                # The server answers at once for a turn that waits for an approval, and when it stops.
+                early = early + 1 if time.monotonic() - asked < wait / 2 else 0
+                if early:
+                    await sleep(min(pause(None, early, self._calls.timing), deadline.left()))
+                if deadline.left() == 0:
+                    raise deadline.exceeded(f"turn {self.name} is {phase}")
+        except DeadlineExceeded as error:
+            error.turn = self
+            raise
+
+    async def cancel(self, *, deadline: float | None = None) -> None:
+        """Cancels the turn; one that has ended stays as it is."""
+        target = self._path("cancel") + query(uid=self.uid)
+        self._read(await self._calls.call("POST", target, self._calls.deadline(deadline), body=b"{}"))
+
+    async def log(self, *, deadline: float | None = None) -> str:
+        """Returns the text that the agent has printed. Raises problems.TurnNotFinished while it runs: events(logs=True) has its lines."""
+        return (await self._calls.get(self._path("log"), self._calls.deadline(deadline))).text()
+
+    async def artifacts(self, *, deadline: float | None = None) -> "list[AsyncArtifact]":
+        """Lists the files that the turn has left."""
+        answer = await self._calls.get(self._path("artifacts"), self._calls.deadline(deadline))
+        content: wire.ArtifactList = answer.json()
+        return answer.read(lambda: [AsyncArtifact(self._calls, self._path("artifacts", item["name"]), item) for item in content["items"]])
+
+    async def approval(self, *, deadline: float | None = None) -> "AsyncApproval | None":
+        """Returns what the turn asks; None where it waits for no decision."""
+        return self.asks() if self._phase(await self.get(deadline=deadline)) == "AwaitingApproval" else None
+
+    def asks(self) -> "AsyncApproval | None":
+        """Returns the last question of the turn, as it was read last; None without one."""
+        asked = self.data.get("status", {}).get("approval") if self.data else None
+        return AsyncApproval(self._calls, self._path("approvals"), self.name, asked) if asked else None
+
+    def events(self, *, logs: bool = False, after: str | None = None) -> "AsyncEvents":
+        """Follows the turn until it has ended. Of a turn that has ended there is its end alone.
+
+        `logs`: with the lines that are printed meanwhile; `log()` has the text to its end.
+        """
+
+        async def has_ended() -> bool:
+            return self._phase(await self.get()) in TERMINAL
+
+        return AsyncEvents(
+            self._calls,
+            self.session._path("events") + query(logs=True if logs else None),
+            after,
+            self.session.uid,
+            is_last=end_of_turn(self.name),
+            is_shown=of_turn(self.name),
+            has_ended=has_ended,
+        )
+
+    def _read(self, answer: Answer) -> "wire.Turn":
+        data: wire.Turn = answer.json()
+        uid = answer.read(lambda: data["metadata"]["uid"])
+        if self.uid is not None and uid != self.uid:
+            raise problems.UIDMismatch(
+                "UIDMismatch", f'Turn "{self.name}" has the UID {uid}, and {self.uid} was meant, which is gone.', status=409
+            )
+        self.data = data
+        return data
+
+    @staticmethod
+    def _phase(turn: "wire.Turn") -> str:
+        return turn.get("status", {}).get("phase", "Queued")
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.session.name}/{self.name}>"

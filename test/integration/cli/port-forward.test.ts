@@ -6,7 +6,7 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 import { join } from 'node:path';
 import { buffer, text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, test } from 'vitest';
-import { sessions } from '../../../core/resources/kinds.ts';
+import { type Session, sessions } from '../../../core/resources/kinds.ts';
 import { eventually } from '../../support/eventually.ts';
 import { noHelper } from '../../support/helper-run.ts';
 import { pythonAgent } from '../../support/installation.ts';
@@ -56,8 +56,8 @@ describe('berth port-forward', skipIf(noHelper), () => {
     await api.close();
   });
 
-  async function session(name: string): Promise<void> {
-    await api.cluster.create(name, { agent: pythonAgent("answer('ready')") });
+  async function session(name: string, spec: Partial<Session['spec']> = {}): Promise<void> {
+    await api.cluster.create(name, { agent: pythonAgent("answer('ready')"), ...spec });
     await api.cluster.turn(name, `${name}-1`, {});
     await api.cluster.ended(`${name}-1`);
   }
@@ -165,8 +165,48 @@ describe('berth port-forward', skipIf(noHelper), () => {
         assert.match(stderr, new RegExp(`its ports are reached no more: session ${name} (was deleted|has ended)`));
         assert.equal(await reset, 'ECONNRESET');
       });
+
+      test('ends with 255 and a message when the session is suspended, and its connections are reset', async (t) => {
+        const name = `asleep-${way}`;
+        await session(name);
+        const port = await serve(() => {});
+        const { ports, ended } = await forward(t, way, name, `:${port}`);
+        const socket = dial(ports[0] as number);
+        const reset = failure(socket);
+        await once(socket, 'connect');
+        const suspended = await caller.berth(['suspend', name, ...flags[way]]);
+        assert.equal(suspended.code, 0, suspended.stderr);
+        const { code, stderr } = await ended;
+        assert.equal(code, 255, stderr);
+        assert.match(stderr, new RegExp(`^\\S+: its ports are reached no more: session ${name} was suspended$`, 'm'));
+        assert.equal(await reset, 'ECONNRESET');
+      });
     });
   }
+
+  test('keeps a session from being idle as long as bytes move, and no longer', async (t) => {
+    await session('moving', { timeouts: { idle: '3s' } });
+    const port = await serve((socket) => void socket.pipe(socket));
+    const { ports, ended } = await forward(t, 'kubeconfig', 'moving', `:${port}`);
+    const socket = dial(ports[0] as number);
+    let moved = 0;
+    const failed = failure(socket).then((why) => assert.fail(`${why} after ${moved} bytes`));
+    // An echo of each byte sends the next one, for three times as long as the session may be idle.
+    const until = performance.now() + 9_000;
+    const moving = new Promise<void>((resolve) => {
+      socket.on('data', () => {
+        moved += 1;
+        if (performance.now() > until) resolve();
+        else setTimeout(() => socket.write('x'), 50);
+      });
+    });
+    socket.write('x');
+    await Promise.race([moving, failed]);
+    failed.catch(() => {});
+    const { code, stderr } = await ended;
+    assert.equal(code, 255, stderr);
+    assert.match(stderr, /^\S+: its ports are reached no more: session moving was suspended$/m);
+  });
 
   test('reaches a server that a command of the session started', async (t) => {
     const probe = await serve(() => {});

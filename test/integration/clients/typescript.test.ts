@@ -159,9 +159,9 @@ describe('the TypeScript client', () => {
       if (event.type !== 'approval' || event.data.decided || decided > 0) continue;
       assert.equal(event.data.prompt, 'Deploy?');
       const [pending] = await session.approvals();
-      assert.deepEqual([pending?.id, pending?.payload], [event.data.id, { why: 'tests' }]);
-      await turn.approval(event.data.id).approve({ reason: 'tested' });
-      await assert.rejects(turn.approval(event.data.id).deny(), AlreadyExists);
+      assert.deepEqual([pending?.id, pending?.payload], [event.data.requestId, { why: 'tests' }]);
+      await turn.approval(event.data.requestId).approve({ reason: 'tested' });
+      await assert.rejects(turn.approval(event.data.requestId).deny(), AlreadyExists);
       decided++;
     }
     assert.equal(decided, 1);

@@ -18,6 +18,8 @@ function typescriptType(schema: Json, indent: string): string {
   const { $ref, type, items, properties, additionalProperties } = schema;
   if (typeof $ref === 'string') return $ref.slice($ref.lastIndexOf('/') + 1);
   if ('const' in schema) return JSON.stringify(schema.const);
+  // Text that holds JSON has the type of its value: the clients parse it.
+  if (schema.contentSchema) return typescriptType(schema.contentSchema as Json, indent);
   const either = schema.oneOf ?? schema.anyOf;
   if (Array.isArray(either)) return either.map((one) => typescriptType(one, indent)).join(' | ');
   const known = knownValues(schema);

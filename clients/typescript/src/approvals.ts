@@ -11,7 +11,13 @@ export interface DecideOptions extends Limits {
   idempotencyKey?: string | undefined;
 }
 
-type Asked = NonNullable<NonNullable<wire.Turn['status']>['approval']>;
+/** What is known of a question. */
+interface Question {
+  requestId: string;
+  prompt?: string | undefined;
+  payload?: unknown;
+  since?: string | undefined;
+}
 
 /** Where a turn stands. */
 export interface TurnPlace {
@@ -25,7 +31,7 @@ export const turnPath = ({ namespace, session, turn }: TurnPlace) =>
 
 /** The question of a turn, by its id. */
 export class Approval {
-  readonly id: string;
+  readonly requestId: string;
   /** The question. Absent, as the next two, where only the id is known. */
   readonly prompt: string | undefined;
   /** What the agent sent with the question; any JSON. */
@@ -39,12 +45,8 @@ export class Approval {
   readonly #caller: Caller;
   readonly #path: string;
 
-  constructor(
-    caller: Caller,
-    place: TurnPlace,
-    { id, prompt, payload, since }: Pick<Asked, 'id'> & Partial<Pick<Asked, 'prompt' | 'payload' | 'since'>>,
-  ) {
-    this.id = id;
+  constructor(caller: Caller, place: TurnPlace, { requestId, prompt, payload, since }: Question) {
+    this.requestId = requestId;
     this.prompt = prompt;
     this.payload = payload;
     this.since = since;
@@ -65,7 +67,7 @@ export class Approval {
   }
 
   async #decide(decision: 'Approve' | 'Deny', { reason, response, ...options }: DecideOptions): Promise<wire.Approval> {
-    const spec = { requestId: this.id, decision, note: reason, response };
+    const spec = { requestId: this.requestId, decision, note: reason, response };
     const { value } = await created<wire.Approval>(this.#caller, this.#path, spec, options);
     return objectOf(value, 'decision', this.#caller);
   }
@@ -76,5 +78,9 @@ export function askedBy(caller: Caller, turn: wire.Turn): Approval | undefined {
   const { phase, approval } = turn.status ?? {};
   if (phase !== 'AwaitingApproval' || !approval || approval.decided) return undefined;
   const { name, namespace } = turn.metadata;
-  return new Approval(caller, { namespace, session: turn.spec.session, turn: name }, approval);
+  return new Approval(
+    caller,
+    { namespace, session: turn.spec.session, turn: name },
+    { ...approval, requestId: approval.requestId ?? approval.id },
+  );
 }

@@ -6,27 +6,15 @@ import { problem } from './refusal.ts';
 import type { Caller, Limits } from './retry.ts';
 import { readEvents } from './sse.ts';
 
-/** Data of the events of a namespace, by type. */
-interface NamespaceEvents {
-  session: wire.SessionEvent;
-  turn: wire.TurnEvent;
-  artifacts: wire.ArtifactsEvent;
-  approval: wire.ApprovalEvent;
-  usage: wire.UsageEvent;
-  deleted: wire.DeletedEvent;
-}
+/** A server-sent event as the client gives it. */
+type Given<Message> = Message extends { event: infer Type; data: infer Data }
+  ? { type: Type; id: string; data: Data }
+  : never;
 
-/** Data of the events of a session, by type. */
-interface SessionEvents extends NamespaceEvents {
-  agent: wire.AgentEvent;
-  log: wire.LogEvent;
-  dropped: wire.DroppedEvent;
-}
-
-/** An event: `type` tells the shape of `data`; `id` is for a later `after`. A later release may send other types. */
-type EventOf<Events> = { [T in keyof Events]: { type: T; id: string; data: Events[T] } }[keyof Events];
-export type SessionStreamEvent = EventOf<SessionEvents>;
-export type NamespaceStreamEvent = EventOf<NamespaceEvents>;
+/** An event of a session: `type` tells the shape of `data`; `id` is for a later `after`. A later release may send other types. */
+export type SessionStreamEvent = Given<wire.SessionStreamEvent>;
+/** An event of a namespace. */
+export type NamespaceStreamEvent = Given<wire.NamespaceStreamEvent>;
 
 export interface FollowOptions extends Limits {
   /** Id of an event: begins after it. `0.0.0.0` begins with everything that is kept. Default: the present state, and what follows. */

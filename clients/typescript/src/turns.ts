@@ -87,8 +87,8 @@ export class Turn {
     const asked = new Set<string>();
     const look = async (turn: wire.Turn) => {
       const approval = askedBy(this.#caller, this.#noted(turn));
-      if (!approval || asked.has(approval.id)) return;
-      asked.add(approval.id);
+      if (!approval || asked.has(approval.requestId)) return;
+      asked.add(approval.requestId);
       await onApproval?.(approval);
     };
     const answer = await awaitEnd(this.#caller, this.#path, { ...limits, uid: this.uid, look });
@@ -139,8 +139,8 @@ export class Turn {
   }
 
   /** Returns a question of the turn by its id, as an event has it, without a request. */
-  approval(id: string): Approval {
-    return new Approval(this.#caller, this.#place, { id });
+  approval(requestId: string): Approval {
+    return new Approval(this.#caller, this.#place, { requestId });
   }
 
   /** Lists the files that the turn has left. Rejects with TurnNotFinished before the end. */

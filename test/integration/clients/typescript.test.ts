@@ -157,9 +157,9 @@ describe('the TypeScript client', () => {
     let decided = 0;
     for await (const event of turn.events()) {
       if (event.type !== 'approval' || event.data.decided || decided > 0) continue;
-      assert.equal(event.data.prompt, 'Deploy?');
+      assert.deepEqual([event.data.prompt, event.data.payload], ['Deploy?', { why: 'tests' }]);
       const [pending] = await session.approvals();
-      assert.deepEqual([pending?.id, pending?.payload], [event.data.requestId, { why: 'tests' }]);
+      assert.deepEqual([pending?.requestId, pending?.payload], [event.data.requestId, { why: 'tests' }]);
       await turn.approval(event.data.requestId).approve({ reason: 'tested' });
       await assert.rejects(turn.approval(event.data.requestId).deny(), AlreadyExists);
       decided++;

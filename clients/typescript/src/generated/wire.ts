@@ -1359,63 +1359,63 @@ export type DeletedEvent = {
 export type SessionEventMessage = {
   id: string;
   event: "session";
-  data: string;
+  data: SessionEvent;
 };
 
 /** Present state of a turn. The output of one that Succeeded is read with GET …/turns/{turn}/output. */
 export type TurnEventMessage = {
   id: string;
   event: "turn";
-  data: string;
+  data: TurnEvent;
 };
 
 /** The last approval that a turn asked for; with decided once somebody has decided. */
 export type ApprovalEventMessage = {
   id: string;
   event: "approval";
-  data: string;
+  data: ApprovalEvent;
 };
 
 /** Resources that a turn has used so far, as often as its status tells them. */
 export type UsageEventMessage = {
   id: string;
   event: "usage";
-  data: string;
+  data: UsageEvent;
 };
 
 /** What a turn has left in BERTH_OUTPUT_DIR, before the event of its end. A file is read with GET …/turns/{turn}/artifacts/{name}. */
 export type ArtifactsEventMessage = {
   id: string;
   event: "artifacts";
-  data: string;
+  data: ArtifactsEvent;
 };
 
 /** An event of the agent. */
 export type AgentEventMessage = {
   id: string;
   event: "agent";
-  data: string;
+  data: AgentEvent;
 };
 
 /** A line that the agent printed. */
 export type LogEventMessage = {
   id: string;
   event: "log";
-  data: string;
+  data: LogEvent;
 };
 
 /** Events of the agent that the log of its pod no longer had. */
 export type DroppedEventMessage = {
   id: string;
   event: "dropped";
-  data: string;
+  data: DroppedEvent;
 };
 
 /** The turn, or where none is named the session, was deleted. */
 export type DeletedEventMessage = {
   id: string;
   event: "deleted";
-  data: string;
+  data: DeletedEvent;
 };
 
 /** An event of the stream. */

@@ -136,7 +136,13 @@ describe('the result of a turn', () => {
 });
 
 describe('the question of a turn', () => {
-  const asking = { id: 'deploy', prompt: 'Deploy?', payload: { n: 1 }, since: '2026-01-01T00:00:00Z' };
+  const asking = {
+    id: 'deploy',
+    requestId: 'deploy',
+    prompt: 'Deploy?',
+    payload: { n: 1 },
+    since: '2026-01-01T00:00:00Z',
+  };
   const asks = json(200, turn('notes-1', { phase: 'AwaitingApproval', approval: asking }));
 
   test('is given to onApproval once, and can be decided there', async () => {
@@ -154,8 +160,8 @@ describe('the question of a turn', () => {
     };
     await server.client().session('notes').turn('notes-1').result({ onApproval });
     assert.deepEqual(
-      asked.map(({ id, prompt, payload, turn, session }) => ({ id, prompt, payload, turn, session })),
-      [{ id: 'deploy', prompt: 'Deploy?', payload: { n: 1 }, turn: 'notes-1', session: 'notes' }],
+      asked.map(({ requestId, prompt, payload, turn, session }) => ({ requestId, prompt, payload, turn, session })),
+      [{ requestId: 'deploy', prompt: 'Deploy?', payload: { n: 1 }, turn: 'notes-1', session: 'notes' }],
     );
     const { url, headers, body } = server.seen[1] ?? assert.fail();
     assert.match(url, /\/sessions\/notes\/turns\/notes-1\/approvals$/);
@@ -184,7 +190,7 @@ describe('the question of a turn', () => {
     );
     const notes = server.client().session('notes');
     const [approval] = await notes.approvals();
-    assert.equal(approval?.id, 'deploy');
+    assert.equal(approval?.requestId, 'deploy');
     await approval?.deny();
     assert.equal(JSON.parse(server.seen[2]?.body ?? '').spec.decision, 'Deny');
     assert.deepEqual(await notes.approvals(), []);

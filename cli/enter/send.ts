@@ -2,6 +2,7 @@ import { lstat, open, readdir, readlink, stat } from 'node:fs/promises';
 import { basename, join, posix, resolve } from 'node:path';
 import { EnterError } from '../../core/enter/client.ts';
 import { type OpenSession, statFile } from '../../core/enter/files.ts';
+import { DATA_BYTES } from '../../core/enter/frames.ts';
 import type { FileEnd, Kept } from '../../core/enter/hello.ts';
 import { type FolderEntry, uploadFile, uploadFolder } from '../../core/enter/uploads.ts';
 import { staysInside } from '../../core/links.ts';
@@ -13,7 +14,8 @@ import { printableName } from '../print/printable.ts';
 import { type Place, shown } from './place.ts';
 import { Progress } from './progress.ts';
 
-const READ_BYTES = 256 * 1024;
+/** Bytes that are read at once: those of four frames. */
+const READ_BYTES = 4 * DATA_BYTES;
 
 /** A file or a folder of this machine. */
 export interface Source {

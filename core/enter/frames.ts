@@ -24,6 +24,9 @@ export const MAX_PORT_CONNECTIONS = 128;
 
 const HEADER = 5;
 
+/** Bytes of a frame of data, which with its header are as many as travel at once: 64 KiB, or two messages of 32 KiB. */
+export const DATA_BYTES = MAX_PAYLOAD - HEADER;
+
 /** What the bytes of a frame are about, by the letter that begins it. */
 export const FRAMES = {
   /** Client: what it wants; the first frame of a connection. JSON, a Hello. */

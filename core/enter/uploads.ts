@@ -3,7 +3,7 @@ import { createHash, type Hash } from 'node:crypto';
 import { TransportError } from '../kube/errors.ts';
 import type { FrameStream } from './client.ts';
 import type { OpenSession } from './files.ts';
-import { fieldsPayload, MAX_PAYLOAD } from './frames.ts';
+import { DATA_BYTES, fieldsPayload } from './frames.ts';
 import type { FileEnd, Root, WriteFacts } from './hello.ts';
 
 /** What is put into a folder. */
@@ -98,8 +98,8 @@ async function endOf(stream: FrameStream): Promise<FileEnd> {
 
 async function sendContent(stream: FrameStream, hash: Hash, content: AsyncIterable<Buffer>): Promise<void> {
   for await (const chunk of content) {
-    for (let at = 0; at < chunk.length; at += MAX_PAYLOAD) {
-      const piece = chunk.subarray(at, at + MAX_PAYLOAD);
+    for (let at = 0; at < chunk.length; at += DATA_BYTES) {
+      const piece = chunk.subarray(at, at + DATA_BYTES);
       hash.update(piece);
       await stream.send('data', piece);
     }

@@ -31,6 +31,16 @@ static void flush(struct archive *archive) {
   archive->out.length = 0;
 }
 
+/* Sends what fills whole frames. */
+static void flush_whole(struct archive *archive) {
+  struct text *out = &archive->out;
+  size_t rest = out->length % DATA_BYTES, whole = out->length - rest;
+  if (whole == 0) return;
+  send_data(archive->sending, out->bytes, whole);
+  memmove(out->bytes, out->bytes + whole, rest);
+  out->length = rest;
+}
+
 /* Notes an entry that is not in the archive as it was in the folder. */
 static void problem(struct archive *archive, const char *reason) {
   archive->problem_count++;
@@ -42,7 +52,7 @@ static void problem(struct archive *archive, const char *reason) {
 
 static void add_header(struct archive *archive, char type, const char *target, size_t length, const struct stat *found, uint64_t size) {
   tar_header(&archive->out, type, archive->path.bytes, archive->path.length, target, length, found, size);
-  if (archive->out.length >= MAX_PAYLOAD / 2) flush(archive);
+  flush_whole(archive);
 }
 
 /*
@@ -72,7 +82,7 @@ static void add_file(struct archive *archive, int fd) {
       count = (ssize_t)wanted;
     }
     text_add(&archive->out, bytes, (size_t)count);
-    if (archive->out.length >= MAX_PAYLOAD) flush(archive);
+    flush_whole(archive);
     at += (uint64_t)count;
   }
   static const char zeros[TAR_BLOCK];

@@ -7,6 +7,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "frames.h"
@@ -56,14 +58,14 @@ static void listen_both(bool until_room) {
   }
 }
 
-static void write_all(const unsigned char *bytes, size_t length) {
-  while (length > 0) {
-    ssize_t count = write(1, bytes, length);
-    if (count < 0 && errno != EAGAIN && errno != EINTR) leave(0);
-    if (count < 0) listen_both(true);
+static void write_parts(struct iovec *parts, int count) {
+  while (count > 0) {
+    ssize_t written = writev(1, parts, count);
+    if (written < 0 && errno != EAGAIN && errno != EINTR) leave(0);
+    if (written < 0) listen_both(true);
     else {
-      bytes += count;
-      length -= (size_t)count;
+      for (; count > 0 && (size_t)written >= parts->iov_len; parts++, count--) written -= (ssize_t)parts->iov_len;
+      if (count > 0) *parts = (struct iovec){(char *)parts->iov_base + written, parts->iov_len - (size_t)written};
     }
   }
 }
@@ -71,8 +73,7 @@ static void write_all(const unsigned char *bytes, size_t length) {
 static void put(char kind, const void *bytes, size_t length) {
   unsigned char header[FRAME_HEADER];
   put_header(header, kind, length);
-  write_all(header, sizeof header);
-  write_all(bytes, length);
+  write_parts((struct iovec[]){{header, sizeof header}, {(void *)bytes, length}}, 2);
 }
 
 static void beat_if_due(void) {
@@ -110,7 +111,7 @@ void client_refuse(const char *code, const char *field, const char *format, ...)
 }
 
 void client_pass_on(const unsigned char *frame, size_t length) {
-  write_all(frame, length);
+  write_parts((struct iovec[]){{(void *)frame, length}}, 1);
   leave(0);
 }
 
@@ -120,8 +121,8 @@ static int wait_ms(int64_t until) {
   return left > 0 ? (int)left : 0;
 }
 
-size_t client_receive(unsigned char *frame) {
-  heard_at = now_ms();
+/* Waits for bytes of the client and reads what is there; the client gets heartbeats meanwhile. Returns their number, at least 1. */
+static size_t read_client(unsigned char *bytes, size_t size) {
   for (;;) {
     struct pollfd polled[3] = {{.fd = 0, .events = POLLIN}, {.fd = runner_fd, .events = POLLIN}, {.fd = 1}};
     beat_if_due();
@@ -130,10 +131,39 @@ size_t client_receive(unsigned char *frame) {
     if (polled[1].revents) hear(runner_fd);
     if (polled[2].revents) leave(0);
     if (!polled[0].revents) continue;
-    size_t length = read_frame(0, frame, SILENCE_MS);
-    if (length == 0) leave(0);
+    ssize_t count = read(0, bytes, size);
+    if (count == 0 || (count < 0 && errno != EAGAIN && errno != EINTR)) leave(0);
+    if (count < 0) continue;
     heard_at = now_ms();
-    if (frame[0] != BEAT) return length;
+    return (size_t)count;
+  }
+}
+
+/* Takes exactly `length` bytes of the client, which may come with bytes after them. */
+static void take_client(unsigned char *bytes, size_t length) {
+  static unsigned char ahead[MAX_FRAME];
+  static size_t start, end;
+  while (length > 0) {
+    if (start == end) {
+      start = 0;
+      end = read_client(ahead, sizeof ahead);
+    }
+    size_t count = length < end - start ? length : end - start;
+    memcpy(bytes, ahead + start, count);
+    start += count;
+    bytes += count;
+    length -= count;
+  }
+}
+
+size_t client_receive(unsigned char *frame) {
+  heard_at = now_ms();
+  for (;;) {
+    take_client(frame, FRAME_HEADER);
+    size_t length = number_at(frame + 1);
+    if (length > MAX_PAYLOAD) leave(0);
+    take_client(frame + FRAME_HEADER, length);
+    if (frame[0] != BEAT) return FRAME_HEADER + length;
   }
 }
 

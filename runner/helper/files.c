@@ -19,7 +19,7 @@
 void send_data(struct sending *sending, const void *bytes, size_t length) {
   const char *at = bytes;
   while (length > 0) {
-    size_t piece = length < MAX_PAYLOAD ? length : MAX_PAYLOAD;
+    size_t piece = length < DATA_BYTES ? length : DATA_BYTES;
     sha256_add(&sending->hash, at, piece);
     sending->bytes += piece;
     client_send(DATA, at, piece);
@@ -145,7 +145,7 @@ static void list(const struct order *order, int fd, struct sending *sending) {
 }
 
 static void read_file(const struct order *order, int fd, const struct stat *found, struct sending *sending, struct text *more) {
-  static char bytes[MAX_PAYLOAD];
+  static char bytes[DATA_BYTES];
   int64_t size = found->st_size, offset = order->offset < size ? order->offset : size;
   int64_t left = order->length < 0 || order->length > size - offset ? size - offset : order->length;
   const char *name = order->path;
@@ -153,7 +153,7 @@ static void read_file(const struct order *order, int fd, const struct stat *foun
   if (own < 0) refuse_path(order, order->path, errno);
   posix_fadvise(own, offset, left, POSIX_FADV_SEQUENTIAL);
   while (left > 0) {
-    ssize_t count = pread(own, bytes, left < MAX_PAYLOAD ? (size_t)left : MAX_PAYLOAD, offset);
+    ssize_t count = pread(own, bytes, left < DATA_BYTES ? (size_t)left : DATA_BYTES, offset);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) client_refuse("FileFailed", "path", "%s cannot be read: %s", name, strerror(errno));
     if (count == 0) client_refuse("FileChanged", NULL, "%s shrank from %lld to %lld bytes while it was read", name, (long long)size, (long long)offset);

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
+#include "frames.h"
 #include "sha256.h"
 #include "text.h"
 
@@ -37,6 +38,9 @@ struct sending {
   struct sha256 hash;
   uint64_t bytes;
 };
+
+/* Bytes of a frame of data, which with its header is as long as what is read from a pipe at once: such a frame comes in one piece. */
+enum { DATA_BYTES = 65536 - FRAME_HEADER };
 
 void send_data(struct sending *sending, const void *bytes, size_t length);
 

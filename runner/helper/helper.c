@@ -24,8 +24,8 @@
 /* Time for the client's hello, and for the runner's answer to it, milliseconds. */
 enum { HELLO_MS = 30000, ANSWER_MS = 30000 };
 
-/* Bytes that the pipe to the client holds. */
-enum { OUTPUT_BYTES = 256 * 1024 };
+/* Bytes that each pipe from and to the client holds. */
+enum { PIPE_BYTES = 256 * 1024 };
 
 static void set_nonblocking(int fd) { fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK); }
 
@@ -33,7 +33,10 @@ static void set_nonblocking(int fd) { fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_
  * A frame is longer than the 64 KiB of a pipe by default: the rest of each would wait for its reader. A limit of the user's pipes
  * (pipe(7)) or a stream of another kind may refuse it, and nothing but speed is lost.
  */
-static void widen_output(void) { fcntl(1, F_SETPIPE_SZ, OUTPUT_BYTES); }
+static void widen_pipes(void) {
+  fcntl(0, F_SETPIPE_SZ, PIPE_BYTES);
+  fcntl(1, F_SETPIPE_SZ, PIPE_BYTES);
+}
 
 /* Each folder on the way to an entry takes a descriptor. */
 static void raise_open_files(void) {
@@ -63,7 +66,7 @@ int main(void) {
   set_nonblocking(0);
   set_nonblocking(1);
   raise_open_files();
-  widen_output();
+  widen_pipes();
   size_t length = read_frame(0, frame, HELLO_MS);
   if (length == 0 || frame[0] != HELLO) {
     fprintf(stderr, "berth-enter: no hello came; this program is started by berth alone\n");

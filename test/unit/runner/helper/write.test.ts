@@ -103,6 +103,17 @@ describe('files that the helper writes', skipIf(noHelper), () => {
     expect(everything()).toEqual(['a', 'a/b', 'a/b/c']);
   });
 
+  test('have each byte once, wherever the frames are cut on their way', async () => {
+    const pieces = [65_530, 4, 65_536, 0, 65_531, 1, 40_000, 65_536].map((length, at) => `${at}`.repeat(length));
+    const frames = pieces.flatMap((piece): [FrameKind, string][] => [
+      ['beat', ''],
+      ['data', piece],
+    ]);
+    const content = pieces.join('');
+    expect(await outcome('write', 'a', [...frames, ['end', sha256(content)]], { length: content.length })).toBe('end');
+    expect(readFileSync(at('a'), 'utf8') === content).toBe(true);
+  });
+
   test('are refused, and leave no file and no folder, where the content is not what was told', async () => {
     expect(await write('a/b', 'content', { length: 8 })).toBe('ContentMismatch length');
     expect(await write('a/b', 'content', { length: 6 })).toBe('ContentMismatch length');

@@ -77,6 +77,20 @@ async function part<T extends KubeObject>(
   }
 }
 
+/**
+ * Returns field selectors of the objects that are in one of the wanted phases; none where all are wanted. A field selector has no
+ * "or", so several phases are what the others leave. An object without a status counts as Queued.
+ */
+export function inPhases<P extends string>(wanted: readonly P[] | undefined, all: readonly P[]): string[] {
+  if (wanted === undefined) return [];
+  const [only] = wanted;
+  if (wanted.length === 1 && only !== 'Queued') return [`status.phase=${only}`];
+  const others: string[] = all.filter((phase) => !wanted.includes(phase));
+  return [...others, ...(wanted.some((phase) => phase === 'Queued') ? [] : [''])].map(
+    (phase) => `status.phase!=${phase}`,
+  );
+}
+
 /** Body of an answer with a page. `metadata`: of the list that the items are from. */
 export function pageBody<T>(items: T[], { continue: next }: KubeList<KubeObject>['metadata']) {
   return { items, ...(next ? { continue: next } : {}) };

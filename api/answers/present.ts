@@ -11,26 +11,43 @@ const HIDDEN_ANNOTATIONS = new Set(['kubectl.kubernetes.io/last-applied-configur
 
 const TOO_DEEP = '(nested too deep to be shown)';
 
-export function showSession({ metadata, spec, status }: StoredSession, inList = false): object {
-  const { input, ...rest } = spec;
-  const shown = inList ? undefined : showJson(input);
+export function showSession({ metadata, spec, status }: StoredSession): object {
+  const input = showJson(spec.input);
   return {
     metadata: showMeta(metadata),
-    spec: shown === undefined ? rest : { ...rest, input: shown },
+    spec: input === undefined ? spec : { ...spec, input },
     ...(status ? { status: withoutSealed(status) } : {}),
   };
 }
 
-export function showTurn({ metadata, spec, status: stored }: StoredTurn, inList = false): object {
-  const status = stored && withRequestId(stored);
-  const shown = { ...spec, ...(spec.input === undefined ? {} : { input: showJson(spec.input) }) };
-  if (!inList)
-    return { metadata: showMeta(metadata), spec: shown, ...(status ? { status: withoutSealed(status) } : {}) };
+/** The session as a list has it: without its input, and of its spec only what no spec lacks unless `specs`. */
+export function listedSession({ metadata, spec, status }: StoredSession, specs: boolean): object {
   const { input: _input, ...rest } = spec;
-  if (!status) return { metadata: showMeta(metadata), spec: rest };
-  const { output: _output, log, ...short } = withoutSealed(status);
+  const { class: className, turns, suspend } = spec;
+  return {
+    metadata: showMeta(metadata),
+    spec: specs ? rest : { class: className, turns, suspend },
+    ...(status ? { status: withoutSealed(status) } : {}),
+  };
+}
+
+export function showTurn({ metadata, spec, status }: StoredTurn): object {
+  const shown = { ...spec, ...(spec.input === undefined ? {} : { input: showJson(spec.input) }) };
+  return {
+    metadata: showMeta(metadata),
+    spec: shown,
+    ...(status ? { status: withoutSealed(withRequestId(status)) } : {}),
+  };
+}
+
+/** The turn as a list has it: without input, output and text of the log, and of its spec only what no spec lacks unless `specs`. */
+export function listedTurn({ metadata, spec, status }: StoredTurn, specs: boolean): object {
+  const { input: _input, ...rest } = spec;
+  const shown = { metadata: showMeta(metadata), spec: specs ? rest : { session: spec.session, cancel: spec.cancel } };
+  if (!status) return shown;
+  const { output: _output, log, ...short } = withoutSealed(withRequestId(status));
   const { inline: _inline, ...logFacts } = log ?? {};
-  return { metadata: showMeta(metadata), spec: rest, status: { ...short, ...(log ? { log: logFacts } : {}) } };
+  return { ...shown, status: { ...short, ...(log ? { log: logFacts } : {}) } };
 }
 
 export function showApproval({ metadata, spec }: StoredApproval): object {

@@ -30,7 +30,8 @@ export async function logText(turn: StoredTurn, reader: Reader, services: Servic
     return stored(turn, { kind: 'Log', ref: log.ref, bytes: log.bytes }, reader, services);
   }
   if (!isTerminal(phase)) throw notFinished(turn);
-  throw new Problem('NoLog', `Turn "${turn.metadata.name}" ended as ${phase} without a log.`);
+  if (!log?.truncated) return Buffer.alloc(0);
+  throw new Problem('NoLog', `The log of turn "${turn.metadata.name}" was lost before it could be kept.`);
 }
 
 /** Bytes of the largest content that is stored for a turn. */

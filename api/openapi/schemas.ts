@@ -5,7 +5,7 @@ import { eventData } from '../../core/follow/events.ts';
 import { approvalSpec } from '../../core/resources/approval.ts';
 import { parseDuration } from '../../core/resources/duration.ts';
 import { anyJson, dnsLabel, dnsSubdomain, duration, stateRef, timestamp } from '../../core/resources/schema.ts';
-import { sessionSpec, sessionStatus } from '../../core/resources/session.ts';
+import { sessionPhase, sessionSpec, sessionStatus } from '../../core/resources/session.ts';
 import { turnPhase, turnSpec, turnStatus } from '../../core/resources/turn.ts';
 
 const MAX_WAIT_MS = 60_000;
@@ -50,10 +50,25 @@ export const listQuery = z.strictObject({
   continue: z.string().max(4096).optional().describe('Token from the previous page.'),
   labelSelector: z.string().max(4096).optional().describe('Label selector as for kubectl, for example team=blue.'),
 });
+/** Phases of the listed objects: `phase=A&phase=B` or `phase=A,B`. */
+const phases = <T extends z.ZodEnum>(phase: T) =>
+  z
+    .preprocess((given) => [given].flat().flatMap((text) => String(text).split(',')), z.array(phase))
+    .optional()
+    .describe('Phases: only those that are in one of them. Several are given as phase=A&phase=B, or as phase=A,B.');
+const specs = (always: string) =>
+  z
+    .enum(['true', 'false', ''])
+    .default('true')
+    .transform((text) => text !== 'false')
+    .describe(`false: of each spec only ${always}, which makes the answer smaller.`);
 export const sessionListQuery = listQuery.extend({
+  phase: phases(sessionPhase),
+  specs: specs('class, turns and suspend'),
   parent: dnsLabel().optional().describe('Name of a session: only those that were made for it.'),
 });
-export const allTurnsQuery = listQuery.extend({
+export const turnListQuery = listQuery.extend({ phase: phases(turnPhase), specs: specs('session and cancel') });
+export const allTurnsQuery = turnListQuery.extend({
   name: dnsSubdomain().optional().describe('Name of a turn: only the turn of this name, of whichever session.'),
 });
 const wait = (of = 'the turn', byDefault = '') =>

@@ -2,9 +2,10 @@ import { defined } from '../../core/defined.ts';
 import { canonicalJson } from '../../core/json.ts';
 import { type Session, type StoredSession, sessions } from '../../core/resources/kinds.ts';
 import { ANNOTATION_TOUCHED_AT } from '../../core/resources/names.ts';
+import { sessionPhase } from '../../core/resources/session.ts';
 import type { Random } from '../../core/runtime.ts';
-import { listPage, pageBody } from '../answers/list-page.ts';
-import { showSession } from '../answers/present.ts';
+import { inPhases, listPage, pageBody } from '../answers/list-page.ts';
+import { listedSession, showSession } from '../answers/present.ts';
 import type { Caller } from '../auth/access.ts';
 import {
   namespaceParams,
@@ -78,10 +79,16 @@ export const sessionRoutes: Route[] = [
     query: sessionListQuery,
     responses: { 200: { description: 'A page of sessions.', schema: sessionList } },
     async handle({ params: { namespace }, query, memory, signal }, { api }) {
-      const { parent } = query;
-      const made = parent === undefined ? {} : { fieldSelector: `spec.parent.name=${parent}` };
-      const { items, metadata } = await listPage(api, sessions, query, { namespace, memory, signal, ...made });
-      const shown = items.map((item) => showSession(item, true));
+      const { parent, phase, specs } = query;
+      const made = parent === undefined ? [] : [`spec.parent.name=${parent}`];
+      const fieldSelector = [...made, ...inPhases(phase, sessionPhase.options)].join(',');
+      const { items, metadata } = await listPage(api, sessions, query, {
+        namespace,
+        memory,
+        signal,
+        ...(fieldSelector && { fieldSelector }),
+      });
+      const shown = items.map((item) => listedSession(item, specs));
       return { status: 200, body: pageBody(shown, metadata) };
     },
   }),

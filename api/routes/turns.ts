@@ -9,13 +9,12 @@ import {
   type Turn,
   turns,
 } from '../../core/resources/kinds.ts';
-import { isTerminal } from '../../core/resources/turn-phases.ts';
-import { listPage, pageBody } from '../answers/list-page.ts';
-import { showTurn } from '../answers/present.ts';
+import { isTerminal, TURN_PHASES } from '../../core/resources/turn-phases.ts';
+import { inPhases, listPage, pageBody } from '../answers/list-page.ts';
+import { listedTurn, showTurn } from '../answers/present.ts';
 import { logText, outputJson } from '../answers/results.ts';
 import {
   allTurnsQuery,
-  listQuery,
   namespaceParams,
   noBody,
   noQuery,
@@ -24,6 +23,7 @@ import {
   turn,
   turnCreate,
   turnList,
+  turnListQuery,
   turnParams,
   turnUidQuery,
   waitQuery,
@@ -95,13 +95,13 @@ export const turnRoutes: Route[] = [
     summary: 'List the turns of a session',
     rights: [{ verb: 'list', resource: 'turns' }],
     params: sessionParams,
-    query: listQuery,
+    query: turnListQuery,
     responses: { 200: { description: 'A page of turns.', schema: turnList } },
     async handle({ params: { namespace, session: name }, query, memory, signal }, { api }) {
       const session = await api.get(sessions, { namespace, name }, { signal });
-      const fieldSelector = `spec.session=${name}`;
+      const fieldSelector = [`spec.session=${name}`, ...inPhases(query.phase, TURN_PHASES)].join(',');
       const { items, metadata } = await listPage(api, turns, query, { namespace, fieldSelector, memory, signal });
-      const own = items.filter((item) => belongsTo(item, session)).map((item) => showTurn(item, true));
+      const own = items.filter((item) => belongsTo(item, session)).map((item) => listedTurn(item, query.specs));
       return { status: 200, body: pageBody(own, metadata) };
     },
   }),
@@ -116,10 +116,16 @@ export const turnRoutes: Route[] = [
     query: allTurnsQuery,
     responses: { 200: { description: 'A page of turns.', schema: turnList } },
     async handle({ params: { namespace }, query, memory, signal }, { api }) {
-      const { name } = query;
-      const only = name === undefined ? {} : { fieldSelector: `metadata.name=${name}` };
-      const { items, metadata } = await listPage(api, turns, query, { namespace, memory, signal, ...only });
-      const shown = items.map((item) => showTurn(item, true));
+      const { name, phase, specs } = query;
+      const only = name === undefined ? [] : [`metadata.name=${name}`];
+      const fieldSelector = [...only, ...inPhases(phase, TURN_PHASES)].join(',');
+      const { items, metadata } = await listPage(api, turns, query, {
+        namespace,
+        memory,
+        signal,
+        ...(fieldSelector && { fieldSelector }),
+      });
+      const shown = items.map((item) => listedTurn(item, specs));
       return { status: 200, body: pageBody(shown, metadata) };
     },
   }),

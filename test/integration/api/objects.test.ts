@@ -116,6 +116,66 @@ describe('sessions and turns over HTTP', () => {
     assert.ok(['page-1', 'page-2', 'page-3'].every((name) => names.includes(name)));
   });
 
+  test('lists have the objects in some phases, and on request little of their specs', async () => {
+    const { client } = api.cluster;
+    const labels = { of: 'phases' };
+    const phases = { new: undefined, waits: 'Queued', runs: 'Running', asks: 'AwaitingApproval', ended: 'Finished' };
+    const spec = { agent: { command: ['cat'], env: [{ name: 'A', value: 'b' }] }, input: 1 };
+    for (const [name, phase] of Object.entries(phases)) {
+      const body = { metadata: { name: `phase-${name}`, labels }, spec };
+      assert.equal((await call('POST', SESSIONS, { body })).status, 201);
+      const turn = { metadata: { name: `phase-${name}-1`, labels }, spec: { input: 1, timeout: '1m' } };
+      assert.equal((await call('POST', `${SESSIONS}/phase-${name}/turns`, { body: turn })).status, 201);
+      if (!phase) continue;
+      const ref = { namespace: 'default', name: `phase-${name}` };
+      await client.patch(sessions, ref, { status: { phase } }, { subresource: 'status' });
+      const ofTurn = phase === 'Finished' ? 'Failed' : phase;
+      await client.patch(
+        turns,
+        { ...ref, name: `${ref.name}-1` },
+        { status: { phase: ofTurn } },
+        { subresource: 'status' },
+      );
+    }
+    const listed = async (path: string, query: string) => {
+      const { body, text } = await call('GET', `${path}?labelSelector=of%3Dphases&${query}`);
+      assert.ok(body.items, text);
+      return body.items.map(({ metadata }: StoredSession) => metadata.name.replace(/^phase-|-1$/g, ''));
+    };
+    const all = ['asks', 'ended', 'new', 'runs', 'waits'];
+    for (const [path, end] of [
+      [SESSIONS, 'Finished'],
+      ['/v1/namespaces/default/turns', 'Failed'],
+    ] as const) {
+      assert.deepEqual(await listed(path, ''), all);
+      assert.deepEqual(await listed(path, 'phase=Running'), ['runs']);
+      assert.deepEqual(await listed(path, 'phase=Queued'), ['new', 'waits'], 'what has no status yet is Queued');
+      assert.deepEqual(await listed(path, `phase=Running,${end}`), ['ended', 'runs']);
+      assert.deepEqual(await listed(path, `phase=Running&phase=${end}&phase=Queued`), [
+        'ended',
+        'new',
+        'runs',
+        'waits',
+      ]);
+    }
+    assert.deepEqual(await listed(`${SESSIONS}/phase-runs/turns`, 'phase=Running'), ['runs']);
+    assert.deepEqual(await listed(`${SESSIONS}/phase-runs/turns`, 'phase=Failed'), []);
+    for (const path of [SESSIONS, '/v1/namespaces/default/turns']) {
+      const wrong = await call('GET', `${path}?phase=Running,Sideways`);
+      assert.deepEqual([wrong.status, wrong.problem.code], [400, 'InvalidParameter']);
+      assert.match(wrong.problem.detail, /^phase\[1\]: it must be "Queued", /);
+    }
+    const specOf = async (path: string, query: string) =>
+      (await call('GET', `${path}?labelSelector=of%3Dphases&phase=Running${query}`)).body.items[0].spec;
+    assert.deepEqual(await specOf(SESSIONS, '&specs=false'), { class: 'default', turns: 'Many', suspend: false });
+    assert.deepEqual((await specOf(SESSIONS, '')).agent, spec.agent);
+    const short = { session: 'phase-runs', cancel: false };
+    for (const path of ['/v1/namespaces/default/turns', `${SESSIONS}/phase-runs/turns`]) {
+      assert.deepEqual(await specOf(path, '&specs=false'), short);
+      assert.equal((await specOf(path, '&specs=true')).timeout, '1m');
+    }
+  });
+
   test('turns that nobody names are listed in the order in which they were given', async () => {
     await create('unnamed');
     const given: string[] = [];
@@ -588,10 +648,19 @@ describe('sessions and turns over HTTP', () => {
       assert.equal((await call('HEAD', `${path}/log`)).status, 200);
     });
 
-    test('of a turn that has not ended, or had none, say so', async () => {
+    test('of a turn that has not ended, or had none, say so, and the log of one that printed nothing is empty', async () => {
       const path = await ended('silent', {});
       assert.equal((await call('GET', `${path}/output`)).problem.code, 'NoOutput');
-      assert.equal((await call('GET', `${path}/log`)).problem.code, 'NoLog');
+      for (const log of [undefined, { inline: '', bytes: 0, truncated: false }, { bytes: 0, truncated: false }]) {
+        if (log) await end('silent-1', { log });
+        const empty = await call('GET', `${path}/log`);
+        assert.deepEqual([empty.status, empty.text, empty.headers.get('content-length')], [200, '', '0']);
+        assert.match(empty.headers.get('content-type') ?? '', /^text\/plain/);
+      }
+      await end('silent-1', { log: { inline: null, bytes: 0, truncated: true } });
+      const lost = await call('GET', `${path}/log`);
+      assert.deepEqual([lost.status, lost.problem.code], [404, 'NoLog']);
+      assert.match(lost.problem.detail, /^The log of turn "silent-1" was lost/);
       await call('POST', `${SESSIONS}/silent/turns`, { body: { metadata: { name: 'silent-2' } } });
       const queued = await call('GET', `${SESSIONS}/silent/turns/silent-2/output`);
       assert.equal(queued.status, 409);

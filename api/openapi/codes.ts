@@ -26,7 +26,7 @@ const ALWAYS: Codes = [
 const JSON_BODY: Codes = ['InvalidJson', 'BodyTooLarge', 'Invalid', 'NumberNotExact', 'TextNotUnicode', 'InputTooDeep'];
 /** Where the cluster is asked to change an object. */
 const CHANGE: Codes = ['Conflict', 'Invalid', 'BodyTooLarge'];
-const CREATE: Codes = [...CHANGE, 'AlreadyExists', 'QuotaExceeded', 'IdempotencyKeyReused'];
+const CREATE: Codes = [...CHANGE, 'AlreadyExists', 'QuotaExceeded', 'IdempotencyKeyReused', 'Gone'];
 /** Where the server connects to the pod of a session. */
 const ENTER: Codes = [
   'EnterDisabled',

@@ -50,6 +50,11 @@ export const listQuery = z.strictObject({
   continue: z.string().max(4096).optional().describe('Token from the previous page.'),
   labelSelector: z.string().max(4096).optional().describe('Label selector as for kubectl, for example team=blue.'),
 });
+/** Texts of a flag in a URL. A bare `?logs` has the empty text. */
+export const flagText = z.enum(['true', 'false', '']);
+/** A flag in a URL: false by default, and true for the bare name. In the document it is a boolean. */
+export const flag = () => flagText.default('false').transform((text) => text !== 'false');
+
 /** Phases of the listed objects: `phase=A&phase=B` or `phase=A,B`. */
 const phases = <T extends z.ZodEnum>(phase: T) =>
   z
@@ -57,8 +62,7 @@ const phases = <T extends z.ZodEnum>(phase: T) =>
     .optional()
     .describe('Phases: only those that are in one of them. Several are given as phase=A&phase=B, or as phase=A,B.');
 const specs = (always: string) =>
-  z
-    .enum(['true', 'false', ''])
+  flagText
     .default('true')
     .transform((text) => text !== 'false')
     .describe(`false: of each spec only ${always}, which makes the answer smaller.`);
@@ -90,11 +94,6 @@ export const commandQuery = sessionUidQuery.extend({ wait: wait('the command').o
 export const runQuery = z.strictObject({
   wait: wait('the turn, or for a request for an approval', RUN_WAIT).default(RUN_WAIT),
 });
-
-/** Texts of a flag in a URL. A bare `?logs` has the empty text. */
-export const flagText = z.enum(['true', 'false', '']);
-/** A flag in a URL: false by default, and true for the bare name. In the document it is a boolean. */
-export const flag = () => flagText.default('false').transform((text) => text !== 'false');
 
 /** Text of a TCP port in a URL. In the document it is an integer. */
 export const portText = z.string().regex(/^[1-9]\d{0,4}$/, 'must be a number from 1 to 65535');

@@ -127,7 +127,7 @@ bench-runner: $(INSTALLED) keeper ## the figures that need no Kubernetes: turns 
 demo: $(INSTALLED) $(KEEPER) ## a session from its first turn to waking up again, on the embedded cluster
 	$(NODE) scripts/demo.ts
 
-package: $(INSTALLED) keeper ## the command line as one npm package, build/berth-VERSION.tgz, with its Node inside
+package: $(INSTALLED) keeper ## the command line as one npm package, build/berth-VERSION.tgz, with its Node inside; the wheel of the Python client
 	$(NODE) --disable-warning=ExperimentalWarning package/build.ts
 
 images: $(INSTALLED) keeper ## the container images as archives under build/images

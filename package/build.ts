@@ -1,7 +1,7 @@
 /**
- * Makes the npm package of the command line, build/berth-VERSION.tgz, from a folder that it stages in build/package:
- * `node package/build.ts`. Prints the package's path and size. The package needs nothing of the machine that installs it but
- * Linux with glibc and the same architecture: it has Node and the static helpers inside.
+ * Makes the npm package of the command line, build/berth-VERSION.tgz, from a folder that it stages in build/package, and the wheel of
+ * the Python client: `node package/build.ts`. Prints the package's path and size, then the wheel's path. The package needs nothing of the
+ * machine that installs it but Linux with glibc and the same architecture: it has Node and the static helpers inside.
  */
 import { execFile } from 'node:child_process';
 import { copyFile, cp, mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises';
@@ -10,6 +10,7 @@ import { arch, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { bundle, bundleTogether, licences } from '../images/bundle.ts';
+import { buildWheel } from './wheel.ts';
 
 const run = promisify(execFile);
 const checkout = join(import.meta.dirname, '..');
@@ -118,3 +119,4 @@ await warm(staged);
 const tarball = await pack(staged);
 const { size } = await stat(tarball);
 console.log(`${tarball}  ${(size / 1e6).toFixed(1)} MB`);
+console.log(await buildWheel(checkout, out));

@@ -12,6 +12,7 @@ const WORDS: readonly (readonly [RegExp, string])[] = [
   [/\b__a(enter|exit|iter|next)__\b/g, '__$1__'],
   [/\ba(close|next|iter_raw)\b/g, '$1'],
   [/\bStopAsyncIteration\b/g, 'StopIteration'],
+  [/\b_async\b/g, '_sync'],
   [/\bAsync(?=[A-Z])/g, ''],
 ];
 

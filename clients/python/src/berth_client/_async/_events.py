@@ -99,6 +99,8 @@ class AsyncEvents:
             if self._failures:
                 await sleep(min(pause(None, self._failures, self._calls.timing), deadline.left()))
             self._open = await self._calls.repeat(self._begin, f"GET {self._target}", deadline)
+            if self._ended:
+                return
             has_ended, self._has_ended = self._has_ended, None
             if has_ended is not None and await has_ended():
                 self._after = EVERYTHING

@@ -68,14 +68,14 @@ class Berth:
         *,
         input: Any,
         class_: str | None = None,
-        spec: "wire.RunCreateSpec | None" = None,
+        spec: "wire.SessionCreateSpec | None" = None,
         name: str | None = None,
         labels: dict[str, str] | None = None,
         annotations: dict[str, str] | None = None,
         idempotency_key: str | None = None,
         deadline: float | None = None,
     ) -> "Result":
-        """Runs one input in a session of its own and returns the result. `spec` has what else a session may have.
+        """Runs one input in a session of its own and returns the result. `class_` and `input` are fields of its spec; `spec` has what else it may have.
 
         Raises TurnFailed, TurnTimedOut, TurnCancelled, or DeadlineExceeded. The run goes on then: a call with the same `idempotency_key`
         waits for it again.

@@ -100,6 +100,8 @@ class Events:
             if self._failures:
                 sleep(min(pause(None, self._failures, self._calls.timing), deadline.left()))
             self._open = self._calls.repeat(self._begin, f"GET {self._target}", deadline)
+            if self._ended:
+                return
             has_ended, self._has_ended = self._has_ended, None
             if has_ended is not None and has_ended():
                 self._after = EVERYTHING

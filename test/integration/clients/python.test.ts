@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterAll, beforeAll, describe, test } from 'vitest';
+import { sessionclasses } from '../../../core/resources/kinds.ts';
+import { buildWheel } from '../../../package/wheel.ts';
+import { pythonSync } from '../../../scripts/python-sync.ts';
+import { machineIndex } from '../../support/machine-index.ts';
+import { makeEnvironment, noPythonTools, PYTHON_CLIENT, pythonTools } from '../../support/python-tools.ts';
+import { skipIf } from '../../support/requires.ts';
+import { ApiCluster } from '../api/support.ts';
+
+const ROOT = join(import.meta.dirname, '../../..');
+const AGENT = join(PYTHON_CLIENT, 'tests/real/agent.py');
+const RUN_MS = 300_000;
+const RIGHTS = [{ verbs: ['create', 'get', 'list', 'patch', 'delete'], resources: ['sessions', 'turns', 'approvals'] }];
+
+/** Runs a program that has to succeed; its output is the error of one that does not. */
+function succeeds(program: string, args: string[], { cwd, env = {} }: { cwd: string; env?: Record<string, string> }) {
+  // pyright runs on the Node of this process. Nothing is written beside the sources.
+  const path = `${dirname(process.execPath)}:${process.env.PATH}`;
+  const whole = { HOME: cwd, PYTHONDONTWRITEBYTECODE: '1', ...env, PATH: path };
+  return new Promise<string>((resolve, reject) => {
+    execFile(program, args, { cwd, env: whole, timeout: RUN_MS, maxBuffer: 2 ** 24 }, (error, stdout, stderr) =>
+      error ? reject(new Error(`${program} ${args.join(' ')}: ${error.code}\n${stdout}${stderr}`)) : resolve(stdout),
+    );
+  });
+}
+
+describe('the Python client', { concurrent: true, ...skipIf(await noPythonTools()) }, () => {
+  let folder: string;
+  let python: string;
+  let api: ApiCluster;
+  let env: Record<string, string>;
+
+  beforeAll(async () => {
+    python = await pythonTools();
+    folder = await mkdtemp(join(tmpdir(), 'berth-python-client-'));
+    api = await ApiCluster.start();
+    api.cluster.startController();
+    const agent = { command: ['python3', AGENT] };
+    await api.cluster.client.patch(sessionclasses, { name: 'default' }, { spec: { agent } });
+    const tokenFile = join(folder, 'token');
+    await writeFile(tokenFile, (await api.user(RIGHTS)).token);
+    env = { BERTH_SERVER: api.url, BERTH_TOKEN_FILE: tokenFile };
+    // The tests of the async half, and those of the sync half that are made of them.
+    await cp(join(PYTHON_CLIENT, 'tests'), join(folder, 'async/tests'), { recursive: true });
+    for (const place of ['tests', 'tests/real']) {
+      const target = join(folder, 'sync', place);
+      await mkdir(target, { recursive: true });
+      for (const name of await readdir(join(PYTHON_CLIENT, place))) {
+        if (!name.endsWith('.py') || name.endsWith('_async.py')) continue;
+        const source = await readFile(join(PYTHON_CLIENT, place, name), 'utf8');
+        await writeFile(join(target, name), pythonSync(source, name));
+      }
+    }
+  });
+  afterAll(async () => {
+    await api?.close();
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  const pytest = (half: string, paths: string[], more: Record<string, string> = {}) =>
+    succeeds(python, ['-m', 'pytest', '-q', '-W', 'error', '-p', 'no:cacheprovider', ...paths], {
+      cwd: join(folder, half),
+      env: { PYTHONPATH: `${join(PYTHON_CLIENT, 'src')}:.`, ...more },
+    });
+
+  test('it is strictly typed for mypy, and so is a program that uses it', async () => {
+    const args = ['--strict', '--cache-dir', join(folder, 'mypy'), 'src/berth_client', 'tests/real/test_real.py'];
+    await succeeds(python, ['-m', 'mypy', ...args], { cwd: PYTHON_CLIENT, env: { MYPYPATH: 'src' } });
+  });
+
+  test('it is strictly typed for pyright', async () => {
+    const project = ['--project', PYTHON_CLIENT, '--pythonpath', python];
+    await succeeds(python, ['-m', 'pyright', ...project], { cwd: folder });
+  });
+
+  for (const half of ['async', 'sync']) {
+    test(`its ${half} half stands every fault`, async () => {
+      await pytest(half, ['tests', '--ignore', 'tests/real']);
+    });
+
+    test(`its ${half} half runs, follows, approves and downloads`, async () => {
+      await pytest(half, ['tests/real'], { ...env, AGENT });
+    });
+  }
+
+  test('its wheel is installed from its file, and runs the first program of the README', async () => {
+    const wheel = await buildWheel(ROOT, join(folder, 'dist'), await machineIndex());
+    const installed = join(folder, 'installed');
+    await makeEnvironment(installed, ['-c', join(PYTHON_CLIENT, 'tests/requirements.txt'), wheel]);
+    const readme = await readFile(join(PYTHON_CLIENT, 'README.md'), 'utf8');
+    const first = /```python\n([^`]*)```/.exec(readme)?.[1];
+    assert.ok(first, 'the README shows a program');
+    const program = join(installed, 'bin/python');
+    const said = await succeeds(program, ['-W', 'error', '-c', first], { cwd: folder, env });
+    assert.match(said, /six by seven/);
+    const agent = 'import berth_client.agent as agent; print(agent.__all__)';
+    assert.match(await succeeds(program, ['-c', agent], { cwd: folder }), /approve/);
+  });
+});

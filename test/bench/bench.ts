@@ -53,7 +53,8 @@ try {
   await section('scale', ['controller-memory'], () => scale(ground));
   await section('queue', [], async () => ({ figures: await queue(ground) }));
   await section('commands', ['cli-list', 'cli-turn'], () => commands(ground));
-  await section('enter', ['command', 'command-output', 'files-out'], () => enter(ground));
+  const inside = ['command', 'command-output', 'command-input', 'files-out', 'files-in'] as const;
+  await section('enter', inside, () => enter(ground));
   await section('leader', ['leader-one', 'leader-two'], () => leaderChange(ground));
   await section('cold kinds', [], async () => ({ figures: await coldKinds(ground) }));
   await section('pod parts', [], async () => ({ figures: await podParts(ground) }));

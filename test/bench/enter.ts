@@ -11,21 +11,24 @@ import { finish } from '../e2e/support/cluster.ts';
 import { tools } from '../support/tools.ts';
 import { BenchCluster } from './cluster.ts';
 import { newTurn } from './embedded.ts';
-import { compared, type Figure } from './figures.ts';
+import { requests } from './enter-ports.ts';
+import { compared, type Figure, type Pair } from './figures.ts';
 import { type Ground, newSession } from './ground.ts';
+import type { Measured } from './judge.ts';
 import { packagedBerth } from './packaged.ts';
 import type { Outcome } from './run.ts';
 import { count, SAMPLES } from './settings.ts';
 import { median } from './statistics.ts';
-import { took } from './took.ts';
+import type { TargetId } from './targets.ts';
+import { alternating } from './took.ts';
 
 const TRIPS = count(200, 20);
 const TRANSFERS = count(10, 3);
 const BYTES = 100_000_000;
 const SESSIONS = 8;
 const COMMANDS = 8;
-/** Samples that are not counted: the first of a process are slower. */
-const FIRST = 3;
+/** Port of the localhost of a session at which its server listens. */
+const PORT = 3000;
 
 /** Running sessions, and the programs that work inside them as whole processes. */
 interface Place {
@@ -68,34 +71,29 @@ async function bare({ cluster }: Place, { metadata, status }: StoredSession): Pr
   if (end.by !== 'remote' || end.exitCode) throw new Error(`true by pods/exec: ${JSON.stringify(end)}`);
 }
 
-/** Series of two works that alternate, so that other load of the machine weighs equally on both. */
-async function alternating(samples: number, own: () => Promise<unknown>, other: () => Promise<unknown>) {
-  const values: number[] = [];
-  const beside: number[] = [];
-  for (let i = -FIRST; i < samples; i++) {
-    const [otherMs, ownMs] = [await took(other), await took(own)];
-    if (i < 0) continue;
-    beside.push(otherMs);
-    values.push(ownMs);
-  }
-  return { values, beside };
-}
-
 async function program(place: Place, file: string, ...args: string[]): Promise<void> {
   const all = ['-n', place.cluster.namespace, ...args];
   const { code, stderr } = await finish(file, all, { env: place.env });
   if (code !== 0) throw new Error(`${file} ${all.join(' ')}: ${stderr}`);
 }
 
-/** Runs a program and has `/bin/sh` throw the stdout of a program away, so that only the way of the bytes is measured. */
-function discarded(place: Place, file: string, ...args: string[]): Promise<void> {
-  const all = ['-c', 'exec "$@" >/dev/null', 'sh', file, '-n', place.cluster.namespace, ...args];
+/** Runs a program with a redirection by `/bin/sh`, so that only the way of the bytes is measured. */
+function redirected(place: Place, redirection: string, file: string, ...args: string[]): Promise<void> {
+  const all = ['-c', `exec "$@" ${redirection}`, 'sh', file, '-n', place.cluster.namespace, ...args];
   return finish('/bin/sh', all, { env: place.env }).then(({ code, stderr }) => {
     if (code !== 0) throw new Error(`${file} ${args.join(' ')}: ${stderr}`);
   });
 }
 
+/** Command that takes all of its input, and fails where that is not BYTES. */
+const TAKE = ['sh', '-c', `[ $(wc -c) = ${BYTES} ]`];
+
 const rate = (ms: readonly number[]) => `${(BYTES / 1000 / median(ms)).toFixed(0)} MB/s`;
+
+/** Row of BYTES that went by `berth`, and beside it by kubectl. */
+function transferred(id: TargetId, floor: string, { values, beside }: Pair): Measured {
+  return { id, values, floors: { [floor]: beside }, note: `${rate(values)}, kubectl ${rate(beside)}` };
+}
 
 /** Working inside sessions, by the API and by the command line, beside the same by pods/exec and kubectl. */
 async function measure(place: Place, suffix: '' | '-embedded'): Promise<Outcome> {
@@ -135,41 +133,68 @@ async function measure(place: Place, suffix: '' | '-embedded'): Promise<Outcome>
   try {
     const output = await alternating(
       TRANSFERS,
-      () => discarded(place, berth, 'exec', name, '--', 'cat', 'big'),
-      () => discarded(place, kubectl, 'exec', pod, '-c', CONTAINER, '--', 'cat', `${work}/big`),
+      () => redirected(place, '>/dev/null', berth, 'exec', name, '--', 'cat', 'big'),
+      () => redirected(place, '>/dev/null', kubectl, 'exec', pod, '-c', CONTAINER, '--', 'cat', `${work}/big`),
     );
     const copied = async (run: Promise<void>) => {
       await run;
       if (statSync(file).size !== BYTES) throw new Error(`${file} has ${statSync(file).size} bytes`);
       rmSync(file);
     };
-    const from = `${cluster.namespace}/${pod}:${work}/big`;
+    const there = `${cluster.namespace}/${pod}:${work}`;
     const copies = await alternating(
       TRANSFERS,
       () => copied(program(place, berth, 'cp', `${name}:work/big`, file)),
-      () => copied(program(place, kubectl, 'cp', '-c', CONTAINER, from, file)),
+      () => copied(program(place, kubectl, 'cp', '-c', CONTAINER, `${there}/big`, file)),
     );
+    await program(place, berth, 'cp', `${name}:work/big`, file);
+    const input = await alternating(
+      TRANSFERS,
+      () => redirected(place, `<${file}`, berth, 'exec', '-i', name, '--', ...TAKE),
+      () => redirected(place, `<${file}`, kubectl, 'exec', '-i', pod, '-c', CONTAINER, '--', ...TAKE),
+    );
+    const copiesIn = await alternating(
+      TRANSFERS,
+      () => program(place, berth, 'cp', file, `${name}:work/own`),
+      () => program(place, kubectl, 'cp', '-c', CONTAINER, file, `${there}/other`),
+    );
+    const arrived = await command(place, session, 'sh', '-c', 'cat own | wc -c; cat other | wc -c; rm own other');
+    if (arrived.trim() !== `${BYTES}\n${BYTES}`) throw new Error(`of ${BYTES} bytes arrived: ${arrived}`);
     return {
       rows: [
         { id: `command${suffix}`, values: trips.values, floors: { 'true by pods/exec': trips.beside } },
-        {
-          id: `command-output${suffix}`,
-          values: output.values,
-          floors: { 'kubectl exec cat': output.beside },
-          note: `${rate(output.values)}, kubectl ${rate(output.beside)}`,
-        },
-        {
-          id: `files-out${suffix}`,
-          values: copies.values,
-          floors: { 'kubectl cp': copies.beside },
-          note: `${rate(copies.values)}, kubectl ${rate(copies.beside)}`,
-        },
+        transferred(`command-output${suffix}`, 'kubectl exec cat', output),
+        transferred(`command-input${suffix}`, 'kubectl exec -i', input),
+        transferred(`files-out${suffix}`, 'kubectl cp', copies),
+        transferred(`files-in${suffix}`, 'kubectl cp', copiesIn),
       ],
       figures,
     };
   } finally {
     rmSync(target, { recursive: true, force: true });
   }
+}
+
+/** Requests to a server that a command of the session is. */
+async function ports(place: Place): Promise<Figure[]> {
+  const { berth, kubectl, cluster } = place;
+  const session = place.sessions[1] as StoredSession;
+  const { name } = session.metadata;
+  const pod = session.status?.podName as string;
+  await command(place, session, 'sh', '-c', `head -c ${BYTES} /dev/zero >big; echo small >small`);
+  const server = ['busybox', 'httpd', '-f', '-p', `127.0.0.1:${PORT}`];
+  await program(place, berth, 'exec', '--detach', '--id', 'server', name, '--', ...server);
+  const forward = ['-n', cluster.namespace, 'port-forward'];
+  const figures = await requests(
+    [berth, ...forward, name, `:${PORT}`],
+    [kubectl, ...forward, pod, `:${PORT}`],
+    [
+      { path: '/small', bytes: 6, samples: TRIPS },
+      { path: '/big', bytes: BYTES, samples: TRANSFERS },
+    ],
+  );
+  await program(place, berth, 'exec', '--kill', 'server', name);
+  return figures;
 }
 
 /** On a real cluster. */
@@ -179,7 +204,10 @@ export async function enter(ground: Ground): Promise<Outcome> {
   await ground.ready(...names);
   try {
     const sessions = await readySessions(ground.cluster, names);
-    return await measure({ cluster: ground.cluster, sessions, berth, kubectl, env: {} }, '');
+    const place = { cluster: ground.cluster, sessions, berth, kubectl, env: {} };
+    const { rows, figures = [] } = await measure(place, '');
+    // The embedded cluster has no kubectl port-forward.
+    return { ...(rows && { rows }), figures: [...figures, ...(await ports(place))] };
   } finally {
     await ground.gone(...names);
   }

@@ -41,7 +41,10 @@ export async function withoutKubernetes(run: Run): Promise<void> {
     await run.section('cli: start', ['cli-list-embedded', 'cli-turn-embedded'], cliStarts);
     await run.section('first answer', [], async () => ({ figures: await firstAnswer() }));
     await run.section('embedded cluster', [], async () => ({ figures: await embedded() }));
-    const inside = ['command-embedded', 'command-output-embedded', 'files-out-embedded'] as const;
+    const inside = [
+      ...(['command-embedded', 'command-output-embedded', 'command-input-embedded'] as const),
+      ...(['files-out-embedded', 'files-in-embedded'] as const),
+    ];
     await run.section('enter: embedded cluster', inside, enterEmbedded);
     await run.section('enter: idle runner', [], async () => ({ figures: await enterIdle(command) }));
     await run.section('hostile pods', ['hostile'], besideHostilePods);

@@ -31,7 +31,8 @@ const CLI_TURN = [{ share: 0.5, factor: 1, floors: { 'turn round trip': 1 }, plu
 /** Bounds of work inside a session, which hold on any cluster. */
 const COMMAND = [{ share: 0.5, factor: 1.5, floors: { 'true by pods/exec': 1 } }] as const;
 const COMMAND_OUTPUT = [{ share: 0.5, factor: 1, floors: { 'kubectl exec cat': 1 } }] as const;
-const FILES_OUT = [{ share: 0.5, factor: 1, floors: { 'kubectl cp': 1 } }] as const;
+const COMMAND_INPUT = [{ share: 0.5, factor: 1, floors: { 'kubectl exec -i': 1 } }] as const;
+const FILES = [{ share: 0.5, factor: 1, floors: { 'kubectl cp': 1 } }] as const;
 const WARM = { 'F-write': 2, 'F-attach': 1, 'F-spawn': 1 };
 const TURN = { 'F-write': 1, 'F-attach': 1, 'F-spawn': 1 };
 
@@ -170,7 +171,14 @@ const LIST = [
     unit: 'ms',
     bounds: COMMAND_OUTPUT,
   },
-  { id: 'files-out', what: 'a file of 100 MB by berth cp, whole process', unit: 'ms', bounds: FILES_OUT },
+  {
+    id: 'command-input',
+    what: '100 MB of a command’s input by berth exec, whole process',
+    unit: 'ms',
+    bounds: COMMAND_INPUT,
+  },
+  { id: 'files-out', what: 'a file of 100 MB from a session by berth cp, whole process', unit: 'ms', bounds: FILES },
+  { id: 'files-in', what: 'a file of 100 MB into a session by berth cp, whole process', unit: 'ms', bounds: FILES },
   {
     id: 'command-embedded',
     what: 'true as a command of a session on the embedded cluster, by the API',
@@ -184,10 +192,22 @@ const LIST = [
     bounds: COMMAND_OUTPUT,
   },
   {
-    id: 'files-out-embedded',
-    what: 'a file of 100 MB by berth cp on the embedded cluster, whole process',
+    id: 'command-input-embedded',
+    what: '100 MB of a command’s input by berth exec on the embedded cluster, whole process',
     unit: 'ms',
-    bounds: FILES_OUT,
+    bounds: COMMAND_INPUT,
+  },
+  {
+    id: 'files-out-embedded',
+    what: 'a file of 100 MB from a session by berth cp on the embedded cluster, whole process',
+    unit: 'ms',
+    bounds: FILES,
+  },
+  {
+    id: 'files-in-embedded',
+    what: 'a file of 100 MB into a session by berth cp on the embedded cluster, whole process',
+    unit: 'ms',
+    bounds: FILES,
   },
   {
     id: 'environment-build',

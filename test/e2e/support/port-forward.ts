@@ -26,7 +26,8 @@ export function sessionPort(namespace: string, session: string, to: number, ...f
   return listening(join(checkout, 'bin/berth'), ['port-forward', '-n', namespace, session, `:${to}`, ...flags]);
 }
 
-async function listening(program: string, args: string[]): Promise<PortForward> {
+/** Starts a program that forwards a port, and resolves once it has said which it is. */
+export async function listening(program: string, args: string[]): Promise<PortForward> {
   const forward = spawn(program, args);
   const port = await new Promise<number>((resolve, reject) => {
     let text = '';

@@ -73,6 +73,27 @@ describe('the rights of the programs', () => {
     assert.ok(of('api', chart, 'ClusterRole').includes('berth.dev/sessions watch'));
   });
 
+  test('of users are the same: the chart’s ClusterRoles, and what these add to view, edit and admin', async () => {
+    const own = rolesIn(await inManifests('roles.yaml'));
+    const chart = rolesIn(await render('berth', 'berth-system')).filter(({ metadata }) =>
+      Object.keys(metadata.labels ?? {}).some((label) => label.startsWith('rbac.authorization.k8s.io/aggregate-to-')),
+    );
+    const named = (name: string) => own.filter(({ metadata }) => metadata.name === name);
+    for (const role of chart)
+      assert.deepEqual(rightsOf(named(role.metadata.name)), rightsOf([role]), role.metadata.name);
+    for (const name of ['view', 'edit', 'admin']) {
+      const added = chart.filter(
+        ({ metadata }) => metadata.labels?.[`rbac.authorization.k8s.io/aggregate-to-${name}`] === 'true',
+      );
+      const ofBerth = rightsOf(named(name)).filter((right) => right.startsWith('berth.dev/'));
+      assert.deepEqual(ofBerth, rightsOf(added), name);
+    }
+    assert.deepEqual(
+      own.map(({ metadata }) => metadata.name).sort(),
+      [...chart.map(({ metadata }) => metadata.name), 'view', 'edit', 'admin'].sort(),
+    );
+  });
+
   test('of the API let it enter no pod unless a value says so, which needs the policies', async () => {
     const by = async (...more: string[]) =>
       of('api', rolesIn(await render('berth', 'berth-system', ...more)), 'ClusterRole');

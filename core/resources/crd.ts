@@ -199,8 +199,8 @@ export const kinds: Kind[] = [
       {
         name: 'Network',
         type: 'string',
-        jsonPath: '.spec.network.mode',
-        description: 'What its pods may reach; empty: nothing',
+        jsonPath: '.spec.sandbox.network.mode',
+        description: 'What its pods may reach',
       },
       {
         name: 'Max-Running',

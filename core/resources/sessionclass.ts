@@ -27,6 +27,9 @@ const marker = () =>
     .max(256)
     .regex(/^[!-~]+$/, 'must be printable ASCII without spaces');
 
+/** What a class without a word on the network has, so that its table says so. */
+const NO_NETWORK = { mode: 'None' };
+
 export const sessionClassSpec = z
   .strictObject({
     runner: z
@@ -95,7 +98,10 @@ export const sessionClassSpec = z
     sandbox: z
       .strictObject({
         ...processLimits,
-        network: network.optional().describe('Destinations that session pods may reach. Default: none.'),
+        network: network
+          .optional()
+          .meta({ default: NO_NETWORK })
+          .describe('Destinations that session pods may reach. Default: none.'),
         readOnlyRootFilesystem: z
           .boolean()
           .optional()
@@ -118,7 +124,8 @@ export const sessionClassSpec = z
           ),
       })
       .optional()
-      .describe('Restrictions on the agents of sessions.'),
+      .meta({ default: { network: NO_NETWORK } })
+      .describe('Restrictions on the agents of sessions. Default: no network.'),
     redact: z
       .array(z.string().min(1).max(512))
       .max(16)

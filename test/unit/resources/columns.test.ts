@@ -1,8 +1,13 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import { table } from '../../../cli/print/table.ts';
-import { kinds } from '../../../core/resources/crd.ts';
+import { customResourceDefinition, kinds } from '../../../core/resources/crd.ts';
 import { columns } from '../../../core/table/columns.ts';
+import { applyDefaults } from '../../../local/apiserver/validation/shape.ts';
+
+interface Served {
+  openAPIV3Schema: Parameters<typeof applyDefaults>[1];
+}
 
 const NOW = Date.parse('2026-01-01T12:00:00Z');
 const ago = (ms: number) => new Date(NOW - ms).toISOString();
@@ -90,6 +95,25 @@ describe('kubectl get', () => {
       'notes-2   notes     2       TimedOut    Stalled   20m     60m',
       'notes-3   notes     3       Running               12s     60m',
       'notes-4   notes     4       Queued                        60m',
+    ]);
+  });
+
+  test('tells of classes what their pods may reach, also where a class says nothing of it', () => {
+    const specs = [{}, { sandbox: {} }, { sandbox: { network: {} } }, { sandbox: { network: { mode: 'Open' } } }];
+    const kind = kinds.find(({ plural }) => plural === 'sessionclasses') as (typeof kinds)[number];
+    const { spec } = customResourceDefinition(kind) as unknown as { spec: { versions: [{ schema: Served }] } };
+    const schema = spec.versions[0].schema.openAPIV3Schema;
+    const objects = specs.map((spec, index) => ({
+      metadata: { name: `c${index}`, creationTimestamp: ago(HOUR) },
+      spec,
+    }));
+    for (const object of objects) applyDefaults(object, schema);
+    assert.deepEqual(lines(shown('sessionclasses', objects)), [
+      'NAME   RUNNER     NETWORK   MAX-RUNNING   AGE',
+      'c0     Embedded   None                    60m',
+      'c1     Embedded   None                    60m',
+      'c2     Embedded   None                    60m',
+      'c3     Embedded   Open                    60m',
     ]);
   });
 

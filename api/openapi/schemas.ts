@@ -52,8 +52,9 @@ export const listQuery = z.strictObject({
 });
 /** Texts of a flag in a URL. A bare `?logs` has the empty text. */
 export const flagText = z.enum(['true', 'false', '']);
-/** A flag in a URL: false by default, and true for the bare name. In the document it is a boolean. */
-export const flag = () => flagText.default('false').transform((text) => text !== 'false');
+/** A flag in a URL: true for the bare name. In the document it is a boolean. */
+export const flag = (byDefault: 'true' | 'false' = 'false') =>
+  flagText.default(byDefault).transform((text) => text !== 'false');
 
 /** Phases of the listed objects: `phase=A&phase=B` or `phase=A,B`. */
 const phases = <T extends z.ZodEnum>(phase: T) =>
@@ -62,10 +63,7 @@ const phases = <T extends z.ZodEnum>(phase: T) =>
     .optional()
     .describe('Phases: only those that are in one of them. Several are given as phase=A&phase=B, or as phase=A,B.');
 const specs = (always: string) =>
-  flagText
-    .default('true')
-    .transform((text) => text !== 'false')
-    .describe(`false: of each spec only ${always}, which makes the answer smaller.`);
+  flag('true').describe(`false: of each spec only ${always}, which makes the answer smaller. Default true.`);
 export const sessionListQuery = listQuery.extend({
   phase: phases(sessionPhase),
   specs: specs('class, turns and suspend'),

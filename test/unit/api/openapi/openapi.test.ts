@@ -162,6 +162,7 @@ describe('the OpenAPI document', () => {
     assert.deepEqual(codes.get('409'), [
       'AlreadyExists',
       'Conflict',
+      'Gone',
       'SessionTakesOneTurn',
       'SessionTerminating',
       'UIDMismatch',

@@ -9,7 +9,10 @@ import { refuseOther } from '../requests/precondition.ts';
 import type { Call, Services } from '../route.ts';
 
 /** A call about a session. */
-export type SessionCall = Call<{ namespace: string; session: string }, { uid?: string | undefined }>;
+export type SessionCall = Call<
+  { namespace: string; session: string },
+  { uid?: string | undefined; incarnation?: number | undefined }
+>;
 
 /** Notes how a connection of a caller went: one line, without what was said over it. */
 export interface Trace {
@@ -42,12 +45,23 @@ export async function enter(
   try {
     const session = await api.get(sessions, { namespace: params.namespace, name: params.session }, { signal });
     refuseOther(session, query.uid, sessions);
+    refuseOtherPod(session, query.incarnation);
     await check?.(session);
     return { frames: await enterSession(api, session, wish, { clock, signal }).catch(notAllowed), trace };
   } catch (error) {
     trace.end(error);
     throw error;
   }
+}
+
+/** Throws where the session has got another pod than the one that the client means. */
+function refuseOtherPod({ metadata, status }: StoredSession, incarnation: number | undefined): void {
+  const present = status?.incarnation;
+  if (incarnation === undefined || present === undefined || present === incarnation) return;
+  throw new Problem(
+    'PodReplaced',
+    `Session "${metadata.name}" is in its incarnation ${present}: the pod of incarnation ${incarnation} is gone.`,
+  );
 }
 
 /** Resolves or rejects as `use` does, and ends the trace with that outcome. */

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { FrameStream } from '../../core/enter/client.ts';
+import { EnterError, type FrameStream } from '../../core/enter/client.ts';
 import type { FileEnd } from '../../core/enter/hello.ts';
 import { TransportError } from '../../core/kube/errors.ts';
 import { type Trace, traced } from './enter.ts';
@@ -24,15 +24,22 @@ export class Download {
   async *#checked(): AsyncGenerator<Buffer> {
     const hash = createHash('sha256');
     let bytes = 0;
+    // The last piece waits for what is said at the end: without it the client sees that it does not have all.
+    let last: Buffer | undefined;
     for await (const { kind, payload } of this.#frames) {
       if (kind === 'end') this.end = JSON.parse(payload.toString('utf8')) as FileEnd;
       if (kind !== 'data') continue;
       hash.update(payload);
       bytes += payload.length;
-      yield payload;
+      if (last) yield last;
+      last = payload;
     }
     if (this.end?.bytes !== bytes || this.end.sha256 !== hash.digest('hex')) {
       throw new TransportError('what came of the file is not what was sent');
     }
+    if (this.end.changed === 'Rewritten') {
+      throw new EnterError({ code: 'FileChanged', message: 'the file was written to while it was read' });
+    }
+    if (last) yield last;
   }
 }

@@ -13,6 +13,7 @@ const HEADERS = {
   'Last-Modified': 'Time of the last change.',
   'Berth-File-Type': 'file, folder, link or other.',
   'Berth-File-Mode': 'Permissions, octal.',
+  'Berth-File-Kept': 'How long the change stays: State, Volume or Pod, as `kept` of a PUT.',
   'Berth-Output-Next': 'Position behind the output that there was when the request came.',
   'Retry-After': 'Seconds until the request is worth another try.',
   'WWW-Authenticate': 'Bearer: the request needs a token.',

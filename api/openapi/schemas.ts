@@ -1,6 +1,7 @@
 /** Schemas of requests and answers, made of the kinds' own schemas. */
 import * as z from 'zod';
 import { isArtifactName } from '../../core/artifacts/name.ts';
+import { COMMAND_ID } from '../../core/enter/command-start.ts';
 import { eventData } from '../../core/follow/events.ts';
 import { approvalSpec } from '../../core/resources/approval.ts';
 import { parseDuration } from '../../core/resources/duration.ts';
@@ -37,6 +38,17 @@ const uidQuery = (of: string) =>
   });
 export const sessionUidQuery = uidQuery('session');
 export const turnUidQuery = uidQuery('turn');
+/** Query of what is done inside a session's pod. */
+export const insideQuery = sessionUidQuery.extend({
+  incarnation: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .optional()
+    .describe(
+      'Incarnation of the session, as its status has it: a precondition. Another pod is left alone (PodReplaced).',
+    ),
+});
 export const listQuery = z.strictObject({
   limit: z.coerce
     .number()
@@ -88,7 +100,7 @@ export const waitQuery = z.strictObject({
     .optional()
     .describe('Id of a request for an approval that the caller knows of: the wait does not end for it.'),
 });
-export const commandQuery = sessionUidQuery.extend({ wait: wait('the command').optional() });
+export const commandQuery = insideQuery.extend({ wait: wait('the command').optional() });
 export const runQuery = z.strictObject({
   wait: wait('the turn, or for a request for an approval', RUN_WAIT).default(RUN_WAIT),
 });
@@ -220,6 +232,13 @@ export const run = z
 
 export const commandCreate = z
   .strictObject({
+    id: z
+      .string()
+      .regex(COMMAND_ID, 'must have 1 to 128 letters, digits, ".", "_" and "-", and begin with a letter or digit')
+      .optional()
+      .describe(
+        'Its id; default: one that follows from the Idempotency-Key, or a new one. A repeat with the same id and words finds the command of the same pod and starts none.',
+      ),
     command: z.array(z.string()).min(1).describe('Program and arguments; no shell is between.'),
     cwd: z.string().min(1).optional().describe('Working directory; default: the agent’s.'),
     env: z.record(z.string(), z.string()).optional().describe('Variables beside the agent’s.'),
@@ -300,11 +319,18 @@ export const fileList = z.strictObject({ items: z.array(fileEntry) }).describe('
 export const fileWritten = z
   .strictObject({
     bytes: z.int().describe('Bytes that were written.'),
-    sha256: z.string().describe('SHA-256 of the content, hex.'),
+    sha256: z
+      .string()
+      .describe('SHA-256 of the content, hex; of a folder that of the contents of its files one after the other.'),
     kept: z
       .enum(['State', 'Volume', 'Pod'])
       .describe(
         'State: durable with the end of the next turn, or with the suspension. Volume: as long as the session’s volume. Pod: gone with the pod.',
+      ),
+    durable: z
+      .boolean()
+      .describe(
+        'Whether it outlives the pod as things are now. What is kept as State is not durable yet: it is lost where the pod is lost before.',
       ),
   })
   .describe('What was written.');

@@ -18,8 +18,8 @@ import {
   commandSignal,
   flag,
   inputTaken,
+  insideQuery,
   sessionParams,
-  sessionUidQuery,
 } from '../openapi/schemas.ts';
 import { Problem } from '../problems/problems.ts';
 import { boundValue, hash } from '../requests/idempotency.ts';
@@ -27,7 +27,17 @@ import { type Route, route, type Services } from '../route.ts';
 
 const PATH = '/v1/namespaces/{namespace}/sessions/{session}/commands';
 /** Frames that a client of a WebSocket may send. */
-const CLIENT_FRAMES: ReadonlySet<FrameKind> = new Set(['input', 'inputEnd', 'acknowledge', 'resize', 'signal', 'beat']);
+const CLIENT_FRAMES: ReadonlySet<FrameKind> = new Set([
+  'input',
+  'inputEnd',
+  'acknowledge',
+  'resize',
+  'signal',
+  'exit',
+  'beat',
+]);
+/** Time that a client has to say that it has the exit, milliseconds. A command whose exit nobody has is kept. */
+const EXIT_MS = 1000;
 
 const commandParams = sessionParams.extend({
   id: z.string().regex(COMMAND_ID, 'is no id of a command').describe('Id of a command.'),
@@ -60,7 +70,8 @@ export const commandRoutes: Route[] = [
       const { params, query, body, key, caller, memory, signal } = call;
       const { namespace, session: name } = params;
       const scope = [caller.username, namespace, name];
-      const id = key === undefined ? randomUUID() : `key-${hash(JSON.stringify([...scope, key]))}`;
+      const ownId = key === undefined ? randomUUID() : `key-${hash(JSON.stringify([...scope, key]))}`;
+      const id = body.id ?? ownId;
       if (query.wait !== undefined) memory.hold(4 * TEXT_BYTES);
       const wish = { want: 'command' as const, id, start: startOf(body) };
       const check = async ({ metadata, status }: StoredSession) => {
@@ -98,7 +109,7 @@ export const commandRoutes: Route[] = [
     description: 'Those that run, and those whose exit no client has acknowledged, for ten minutes.',
     rights: right('get'),
     params: sessionParams,
-    query: sessionUidQuery,
+    query: insideQuery,
     responses: { 200: { description: 'The commands.', schema: commandList } },
     holds,
     handle: async (call, services) => ({ status: 200, body: { items: await listed(call, services) } }),
@@ -110,7 +121,7 @@ export const commandRoutes: Route[] = [
     summary: 'A command of a session, with its exit once it has ended',
     rights: right('get'),
     params: commandParams,
-    query: sessionUidQuery,
+    query: insideQuery,
     codes: ['CommandNotFound'],
     responses: { 200: { description: 'The command.', schema: commandListed } },
     holds,
@@ -129,7 +140,7 @@ export const commandRoutes: Route[] = [
       'With stream the bytes of that one; without, records of both (application/vnd.berth.output): a letter (O output, L lost, Q exit), the length as 32 bits, then for O the stream (1, 2) and the position as 64 bits before the bytes, for L two positions, for Q JSON.',
     rights: right('get'),
     params: commandParams,
-    query: sessionUidQuery.extend({
+    query: insideQuery.extend({
       stream: z.enum(['stdout', 'stderr']).optional(),
       from: position().optional().describe(FROM),
       follow: flag().describe('Until the command has ended. ?follow means true.'),
@@ -169,7 +180,7 @@ export const commandRoutes: Route[] = [
       'Each byte is taken once: one that came before is left out. Answered once the command’s stdin has all.',
     rights: right('create'),
     params: commandParams,
-    query: sessionUidQuery.extend({
+    query: insideQuery.extend({
       at: position().describe('Position of the first byte of the body.'),
       end: flag().describe('The input ends with the body. ?end means true.'),
     }),
@@ -200,7 +211,7 @@ export const commandRoutes: Route[] = [
     summary: 'Send a command a signal',
     rights: right('create'),
     params: commandParams,
-    query: sessionUidQuery,
+    query: insideQuery,
     body: commandSignal,
     codes: ['CommandNotFound'],
     responses: { 204: { description: 'The signal was sent.' } },
@@ -222,10 +233,10 @@ export const commandRoutes: Route[] = [
     operationId: 'attachCommand',
     summary: 'A WebSocket with a command’s input and output',
     description:
-      'Binary messages are frames: a letter, the length as 32 bits, and the payload. R, O, L, A, X and Q come; I (position, bytes), E (position), K (position), W (rows, columns) and S (name) may be sent.',
+      'Binary messages are frames: a letter, the length as 32 bits, and the payload. R, O, L, A, X and Q come; I (position, bytes), E (position), K (position), W (rows, columns), S (name) and Q (nothing) may be sent. Q says that the client has the exit, so that the command is kept no longer.',
     rights: right('create'),
     params: commandParams,
-    query: sessionUidQuery.extend({
+    query: insideQuery.extend({
       from: position().optional().describe(FROM),
       input: flag().describe('Takes the command’s input over. ?input means true.'),
     }),
@@ -242,6 +253,8 @@ export const commandRoutes: Route[] = [
         status: 101,
         async serve(socket) {
           const decoder = new FrameDecoder();
+          let hasEnded = false;
+          let cancel = () => {};
           let failure: unknown;
           const sending = (async () => {
             for await (const message of socket.messages()) {
@@ -261,8 +274,12 @@ export const commandRoutes: Route[] = [
             for await (const { kind, payload } of frames) {
               if (kind === 'output') trace.add(payload.length);
               await socket.send(encodeFrame(kind, payload));
-              if (kind === 'exit') return trace.end();
+              if (kind !== 'exit') continue;
+              // The runner ends the connection once it has heard that the exit has come.
+              hasEnded = true;
+              cancel = services.clock.setTimer(EXIT_MS, () => frames.close());
             }
+            if (hasEnded) return trace.end();
             await sending;
             if (failure) throw failure;
             trace.end(new Error('the client has gone'));
@@ -270,6 +287,7 @@ export const commandRoutes: Route[] = [
             trace.end(error);
             throw error;
           } finally {
+            cancel();
             frames.close();
           }
         },
@@ -278,10 +296,12 @@ export const commandRoutes: Route[] = [
   }),
 ];
 
-function startOf({ tty, ...body }: z.output<typeof commandCreate>): CommandStart {
-  const { cwd, env, timeoutSeconds, ...always } = body;
+/** Returns the start in the words that every other way into a session has for it: other ones would be a conflict. */
+function startOf({ command, cwd, env, timeoutSeconds, ...body }: z.output<typeof commandCreate>): CommandStart {
+  const { tty } = body;
   const size = tty && { rows: tty.rows, columns: tty.columns, ...defined({ term: tty.term }) };
-  return { ...always, ...defined({ cwd, env, timeoutSeconds, tty: size }) };
+  const [detach, stdin] = [body.detach || undefined, body.stdin || undefined];
+  return { command, ...defined({ cwd, env, timeoutSeconds, detach, stdin, tty: size }) };
 }
 
 async function listed(call: SessionCall, services: Services): Promise<CommandListed[]> {

@@ -1,10 +1,11 @@
 import * as z from 'zod';
 import { contentTypeOf } from '../../core/artifacts/content-type.ts';
+import { defined } from '../../core/defined.ts';
 import { ROOTS } from '../../core/enter/hello.ts';
 import { encoded } from '../answers/file-answer.ts';
 import { enter } from '../inside/enter.ts';
 import { Download } from '../inside/files.ts';
-import { fileList, sessionParams, sessionUidQuery } from '../openapi/schemas.ts';
+import { fileList, insideQuery, sessionParams } from '../openapi/schemas.ts';
 import { Problem } from '../problems/problems.ts';
 import { type Answer, type Call, type Route, route, type Services } from '../route.ts';
 
@@ -12,7 +13,7 @@ export const filesPath = '/v1/namespaces/{namespace}/sessions/{session}/files/{r
 /** Limit of a trailer, bytes. */
 const TRAILER_BYTES = 8 * 1024;
 
-const rootParams = sessionParams.extend({ root: z.enum(ROOTS).describe('A folder of the session.') });
+export const rootParams = sessionParams.extend({ root: z.enum(ROOTS).describe('A folder of the session.') });
 export const fileParams = rootParams.extend({
   path: z
     .string()
@@ -20,14 +21,20 @@ export const fileParams = rootParams.extend({
     .regex(/^[^\0]*$/, 'must have no NUL')
     .describe('Path below the root, with its slashes.'),
 });
-const query = sessionUidQuery.extend({
+const query = insideQuery.extend({
   as: z
-    .enum(['file', 'list', 'tar'])
+    .enum(['file', 'entry', 'list', 'tar'])
     .optional()
-    .describe('file: the content of a file, the default; list: what a folder has; tar: a folder with all below it.'),
+    .describe(
+      'file: the content of a file, the default; entry: what is at the path; list: what a folder has; tar: a folder with all below it.',
+    ),
 });
 const headers = z.strictObject({
   Range: z.string().optional().describe('A part of a file: bytes=0-1023 or bytes=1024-.'),
+  'If-Range': z
+    .string()
+    .optional()
+    .describe('ETag that the file had: the part comes only of that version, otherwise the whole file as it is now.'),
 });
 
 /** Entry of a file system, as the helper describes it. It is checked: the agent's user can choose most of it. */
@@ -37,6 +44,10 @@ const fileEntry = z.object({
   bytes: z.int().min(0),
   mode: z.string().regex(/^[0-7]{1,8}$/),
   modified: z.string(),
+  version: z
+    .string()
+    .regex(/^[\w.-]{1,128}$/)
+    .optional(),
 });
 
 type FileCall = Call<
@@ -44,7 +55,7 @@ type FileCall = Call<
   z.output<typeof query>
 >;
 
-const FACTS = ['Last-Modified', 'Berth-File-Type', 'Berth-File-Mode'] as const;
+const FACTS = ['Last-Modified', 'Berth-File-Type', 'Berth-File-Mode', 'ETag?'] as const;
 const STAT_CODES = ['FileFailed', 'FileNotFound', 'OutsideRoot'] as const;
 
 const common = {
@@ -75,8 +86,9 @@ const head = {
   ...common,
   method: 'HEAD' as const,
   summary: 'What is at a path of a session',
-  query: sessionUidQuery,
-  description: 'Content-Length, Last-Modified, Berth-File-Type (file, folder, link, other) and Berth-File-Mode.',
+  query: insideQuery,
+  description:
+    'Content-Length, Last-Modified, Berth-File-Type (file, folder, link, other) and Berth-File-Mode. A file has an ETag, which changes with it.',
   codes: STAT_CODES,
   responses: { 200: { description: 'There is something.', schema: 'File' as const, headers: FACTS } },
 };
@@ -106,7 +118,10 @@ export const fileRoutes: Route[] = [
   }),
 ];
 
-async function stat(call: Call<FileCall['params'], { uid?: string | undefined }>, services: Services): Promise<Answer> {
+async function stat(
+  call: Call<FileCall['params'], { uid?: string | undefined; incarnation?: number | undefined }>,
+  services: Services,
+): Promise<Answer> {
   const { root, path = '' } = call.params;
   const { frames, trace } = await enter(call, services, { want: 'stat', root, path });
   frames.close();
@@ -119,6 +134,8 @@ async function get(call: FileCall, services: Services): Promise<Answer> {
   switch (call.query.as) {
     case 'list':
       return list(call, services);
+    case 'entry':
+      return entryAt(call, services);
     case 'tar':
       return archive(call, services);
     default:
@@ -126,11 +143,38 @@ async function get(call: FileCall, services: Services): Promise<Answer> {
   }
 }
 
-async function read(call: FileCall, services: Services): Promise<Answer> {
+async function entryAt(call: FileCall, services: Services): Promise<Answer> {
   const { root, path = '' } = call.params;
-  const range = rangeOf(call.headers.range);
+  const { frames, trace } = await enter(call, services, { want: 'stat', root, path });
+  frames.close();
+  trace.end();
+  fileEntry.parse(frames.ready);
+  return { status: 200, body: frames.ready as object };
+}
+
+async function read(call: FileCall, services: Services): Promise<Answer> {
+  const asked = rangeOf(call.headers.range);
+  const version = call.headers['if-range']?.toString();
+  const answer = await readPart(call, services, asked, version);
+  // The file is another one by now.
+  return answer ?? ((await readPart(call, services)) as Answer);
+}
+
+/** Answers with a part of a file, or with all of it. Resolves with undefined where it does not have this version. */
+async function readPart(
+  call: FileCall,
+  services: Services,
+  range?: { offset: number; length?: number },
+  version?: string,
+): Promise<Answer | undefined> {
+  const { root, path = '' } = call.params;
   const { frames, trace } = await enter(call, services, { want: 'read', root, path, ...range });
   const entry = fileEntry.parse(frames.ready);
+  if (range && version !== undefined && version !== etagOf(entry)) {
+    frames.close();
+    trace.end();
+    return undefined;
+  }
   const { offset = 0 } = range ?? {};
   if (range && offset >= entry.bytes) {
     frames.close();
@@ -207,12 +251,18 @@ async function* asItems(lines: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   yield Buffer.concat([rest, Buffer.from(']}\n')]);
 }
 
-function factsOf({ type, mode, modified }: z.output<typeof fileEntry>): Record<string, string> {
+function factsOf(entry: z.output<typeof fileEntry>): Record<string, string> {
+  const { type, mode, modified } = entry;
   return {
     'berth-file-type': type,
     'berth-file-mode': mode,
     'last-modified': new Date(modified).toUTCString(),
+    ...defined({ etag: etagOf(entry) }),
   };
+}
+
+function etagOf({ type, version }: z.output<typeof fileEntry>): string | undefined {
+  return type === 'file' && version !== undefined ? `"${version}"` : undefined;
 }
 
 function attachment(name: string): Record<string, string> {

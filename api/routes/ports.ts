@@ -3,7 +3,7 @@ import { onAbort } from '../../core/abort.ts';
 import { PortConnections } from '../../core/enter/ports.ts';
 import { enter } from '../inside/enter.ts';
 import { carry } from '../inside/ports.ts';
-import { portText, sessionParams, sessionUidQuery } from '../openapi/schemas.ts';
+import { insideQuery, portText, sessionParams } from '../openapi/schemas.ts';
 import { type Route, route } from '../route.ts';
 
 const params = sessionParams.extend({
@@ -20,7 +20,7 @@ export const portRoutes: Route[] = [
       'Binary messages are bytes of the connection, however they are cut. An empty text message, from either side, says that this side sends nothing more. The socket is closed with 1000 once both have; one that the client closes before resets the connection. 1011: the connection failed; 1012: the server stops; 1008: the right was withdrawn.',
     rights: [{ verb: 'create', resource: 'sessions', subresource: 'ports', nameParam: 'session' }],
     params,
-    query: sessionUidQuery,
+    query: insideQuery,
     codes: ['PortRefused', 'PortFailed'],
     responses: { 101: { description: 'The WebSocket; the port has answered.' } },
     isSocket: true,

@@ -5,6 +5,7 @@ import type { Approval, StoredSession, StoredTurn } from '../../core/resources/k
 import type { Artifact } from '../../core/resources/turn.ts';
 import type { Cli } from '../cli.ts';
 import type { DryRun, NewObjects, NewSession, NewTurn } from '../create/new-objects.ts';
+import type { Inside } from './inside.ts';
 import type { Place, ReadTableOptions, Table } from './listed.ts';
 
 /** A decision on a request, as its caller gives it. */
@@ -89,6 +90,8 @@ export interface Backend {
   namespaceEvents(signal: AbortSignal, cli: Cli): AsyncIterable<Placed>;
   /** Pod of the build of an Environment and the lines that it has printed so far, where they can be read. */
   buildLines(environment: string, signal: AbortSignal): Promise<{ pod?: string; lines: string[] }>;
+  /** The inside of the session's present pod, until the signal aborts. Rejects where it has none. */
+  inside(session: StoredSession, signal: AbortSignal): Promise<Inside>;
   /** Ports of the session's pod, until the signal aborts. */
   ports(session: StoredSession, signal: AbortSignal): Promise<Ports>;
   /** Versions of the server and the cluster, as far as the caller may know them. */

@@ -1,10 +1,11 @@
 import { stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
-import { isOfOtherType, type OpenSession, transfer } from '../../core/enter/files.ts';
+import { isOfOtherType } from '../../core/enter/files.ts';
 import type { FileEnd, FileEntry, FileProblem } from '../../core/enter/hello.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
+import type { Inside, Place } from '../cluster/inside.ts';
 import { withSession } from '../enter/open.ts';
-import { type Place, remotePlace, shown } from '../enter/place.ts';
+import { remotePlace, shown } from '../enter/place.ts';
 import { withProgress } from '../enter/progress.ts';
 import { receiveFile } from '../enter/receive-file.ts';
 import { receiveFolder } from '../enter/receive-folder.ts';
@@ -22,7 +23,7 @@ export async function copy(from: string, to: string, flags: ClusterFlags, cli: C
   }
   if (place) {
     const local = await sourceOf(from, cli);
-    return withSession('cp', place.session, flags, cli, (open) => send(open, local, place, cli));
+    return withSession(place.session, flags, cli, ({ inside }) => send(inside, local, place, cli));
   }
   if (!source) {
     throw refused(
@@ -30,7 +31,7 @@ export async function copy(from: string, to: string, flags: ClusterFlags, cli: C
     );
   }
   const target = await targetOf(to, cli);
-  return withSession('cp', source.session, flags, cli, (open) => receive(open, source, target, cli));
+  return withSession(source.session, flags, cli, ({ inside }) => receive(inside, source, target, cli));
 }
 
 interface Target {
@@ -54,12 +55,12 @@ async function targetOf(to: string, cli: Cli): Promise<Target> {
   return { path, isFolder: false };
 }
 
-async function receive(open: OpenSession, source: Place, target: Target, cli: Cli): Promise<number> {
+async function receive(inside: Inside, source: Place, target: Target, cli: Cli): Promise<number> {
   const asksForContent = source.path === '.' || source.path.endsWith('/.');
   const name = basename(join('/', source.path)) || source.root;
   const path = target.isFolder && !asksForContent ? join(target.path, name) : target.path;
   try {
-    const { entry, data } = await transfer(open, { want: 'read', root: source.root, path: source.path });
+    const { entry, data } = await inside.read(source);
     const shownData = withProgress(data, { what: shown(source), total: entry.bytes }, cli);
     if ((await stat(path).catch(() => undefined))?.isDirectory()) {
       await shownData.return(undefined as never);
@@ -69,7 +70,7 @@ async function receive(open: OpenSession, source: Place, target: Target, cli: Cl
   } catch (error) {
     if (!isOfOtherType(error)) throw error;
   }
-  const { data } = await transfer(open, { want: 'archive', root: source.root, path: source.path });
+  const { data } = await inside.archive(source);
   const there = await stat(path).catch(() => undefined);
   if (there && !there.isDirectory()) {
     await data.return(undefined as never);

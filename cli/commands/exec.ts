@@ -2,15 +2,11 @@ import { anySignal } from '../../core/abort.ts';
 import { RemoteCommand } from '../../core/enter/command.ts';
 import type { CommandListed, CommandStart } from '../../core/enter/hello.ts';
 import { randomSuffix } from '../../core/generated-name.ts';
-import { TransportError } from '../../core/kube/errors.ts';
 import { parseDuration } from '../../core/resources/duration.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
-import { getSession } from '../cluster/stored.ts';
-import { withKubernetes } from '../connect/connect.ts';
-import { type Entered, entered } from '../enter/entered.ts';
 import { followCommand } from '../enter/follow-command.ts';
 import { followOnTerminal } from '../enter/on-terminal.ts';
-import { untilLost } from '../enter/open.ts';
+import { type Entered, withSession } from '../enter/open.ts';
 import { describeError, EXIT, Interrupted, OutputLost, refused } from '../errors.ts';
 import { table } from '../print/table.ts';
 
@@ -41,22 +37,18 @@ export const newId = (cli: Cli): string => randomSuffix(cli.random, ID_LENGTH);
 export async function exec(name: string, words: string[], flags: ExecFlags, cli: Cli): Promise<number> {
   check(words, flags);
   if (flags.tty && !cli.console) throw refused('-t needs a terminal, and stdin or stdout is none; leave -t out');
-  return enter('exec', name, flags, cli, (place) => inside(place, words, flags, cli));
+  return enter(name, flags, cli, (entered) => run(entered, words, flags, cli));
 }
 
 /** Calls `use` with the session's present pod; resolves with 255 where the way into it failed, and says why. */
 export async function enter(
-  command: string,
   name: string,
   flags: ClusterFlags,
   cli: Cli,
-  use: (place: Entered) => Promise<number>,
+  use: (entered: Entered) => Promise<number>,
 ): Promise<number> {
   try {
-    return await withKubernetes(command, flags, cli, async (cluster) => {
-      const session = await getSession(cluster, name, cli.interrupted);
-      return untilLost(() => use(entered(session, cluster, cli)));
-    });
+    return await withSession(name, flags, cli, use);
   } catch (error) {
     if (error instanceof Interrupted || error instanceof OutputLost) throw error;
     cli.say(`${cli.name}: ${describeError(error, cli).message}`);
@@ -64,18 +56,18 @@ export async function enter(
   }
 }
 
-function inside(place: Entered, words: string[], flags: ExecFlags, cli: Cli): Promise<number> {
+function run(entered: Entered, words: string[], flags: ExecFlags, cli: Cli): Promise<number> {
   const stdin = flags.stdin === true;
-  if (flags.list) return list(place, cli);
-  if (flags.kill !== undefined) return kill(flags.kill, place, cli);
+  if (flags.list) return list(entered, cli);
+  if (flags.kill !== undefined) return kill(flags.kill, entered);
   if (flags.attach !== undefined) {
     const { attach: id } = flags;
-    return flags.tty ? followOnTerminal(place, { id }, cli) : followCommand(place, { id, stdin }, cli);
+    return flags.tty ? followOnTerminal(entered, { id }, cli) : followCommand(entered, { id, stdin }, cli);
   }
   const id = flags.id ?? newId(cli);
   const start = startOf(words, flags);
-  if (flags.tty) return followOnTerminal(place, { id, start }, cli);
-  return flags.detach ? detach(id, start, place, cli) : followCommand(place, { id, start, stdin }, cli);
+  if (flags.tty) return followOnTerminal(entered, { id, start }, cli);
+  return flags.detach ? detach(id, start, entered, cli) : followCommand(entered, { id, start, stdin }, cli);
 }
 
 /** Refuses flags that say nothing together. */
@@ -114,11 +106,11 @@ function startOf(command: string[], { cwd, env, timeout, detach: detaches, stdin
 }
 
 /** Starts a command and prints its id. A start whose answer was lost is given again, and starts nothing twice. */
-async function detach(id: string, start: CommandStart, { open, watch }: Entered, cli: Cli): Promise<number> {
+async function detach(id: string, start: CommandStart, { inside, watch }: Entered, cli: Cli): Promise<number> {
   const { clock, random, interrupted } = cli;
   const begun = new AbortController();
   const command = new RemoteCommand({
-    ...{ id, start, open, watch, clock, random },
+    ...{ id, start, open: inside.command, watch, clock, random },
     onOutput: () => {},
     onLost: () => {},
     onReady: () => begun.abort(),
@@ -131,14 +123,13 @@ async function detach(id: string, start: CommandStart, { open, watch }: Entered,
   return EXIT.ok;
 }
 
-async function kill(id: string, place: Entered, cli: Cli): Promise<number> {
-  const stream = await place.open({ want: 'signal', id, signal: 'SIGTERM', graceMs: KILL_GRACE_MS }, cli.interrupted);
-  stream.close();
+async function kill(id: string, { inside }: Entered): Promise<number> {
+  await inside.signalCommand(id, 'SIGTERM', KILL_GRACE_MS);
   return EXIT.ok;
 }
 
-async function list(place: Entered, cli: Cli): Promise<number> {
-  const shown = (await listed(place, cli)).map(({ id, started, exit, detach: detached, command }) => [
+async function list({ inside }: Entered, cli: Cli): Promise<number> {
+  const shown = (await inside.commands()).map(({ id, started, exit, detach: detached, command }) => [
     id,
     exit ? ended(exit) : detached ? 'Running, detached' : 'Running',
     started,
@@ -151,16 +142,4 @@ async function list(place: Entered, cli: Cli): Promise<number> {
 function ended({ code, signal, reason }: NonNullable<CommandListed['exit']>): string {
   const how = code === undefined ? `Ended by ${signal}` : `Ended with ${code}`;
   return reason ? `${how} (${reason})` : how;
-}
-
-async function listed(place: Entered, cli: Cli): Promise<CommandListed[]> {
-  const stream = await place.open({ want: 'commands' }, cli.interrupted);
-  const pieces: Buffer[] = [];
-  let isWhole = false;
-  for await (const { kind, payload } of stream) {
-    if (kind === 'data') pieces.push(payload);
-    isWhole ||= kind === 'end';
-  }
-  if (!isWhole) throw new TransportError('the list of commands was cut');
-  return JSON.parse(Buffer.concat(pieces).toString('utf8')) as CommandListed[];
 }

@@ -1,9 +1,9 @@
-import { isOfOtherType, listFolder, type OpenSession, statFile, transfer } from '../../core/enter/files.ts';
+import { isOfOtherType } from '../../core/enter/files.ts';
 import type { FileEntry } from '../../core/enter/hello.ts';
-import { deleteFile } from '../../core/enter/uploads.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
+import type { Inside, Place } from '../cluster/inside.ts';
 import { withSession } from '../enter/open.ts';
-import { type Place, shown } from '../enter/place.ts';
+import { shown } from '../enter/place.ts';
 import { withProgress } from '../enter/progress.ts';
 import { keptWord } from '../enter/send.ts';
 import { failed, refused } from '../errors.ts';
@@ -17,8 +17,8 @@ export interface FilesListFlags extends ClusterFlags {
 
 /** Lists a folder of a running session, or describes the file at the place. */
 export async function listFiles(name: string, place: Place, flags: FilesListFlags, cli: Cli): Promise<number> {
-  return withSession('files', name, flags, cli, async (open) => {
-    const items = await entriesAt(open, place);
+  return withSession(name, flags, cli, async ({ inside }) => {
+    const items = await entriesAt(inside, place);
     items.sort((a, b) => (a.name < b.name ? -1 : 1));
     if (flags.output === 'name') await cli.out(items.map((item) => `${printableName(item.name)}\n`).join(''));
     else if (flags.output) await cli.out(await formatObject({ items }, flags.output));
@@ -31,14 +31,12 @@ export async function listFiles(name: string, place: Place, flags: FilesListFlag
   });
 }
 
-async function entriesAt(open: OpenSession, { root, path }: Place): Promise<FileEntry[]> {
+async function entriesAt(inside: Inside, place: Place): Promise<FileEntry[]> {
   try {
-    const found: FileEntry[] = [];
-    for await (const entry of listFolder(open, root, path)) found.push(entry);
-    return found;
+    return await inside.list(place);
   } catch (error) {
     if (!isOfOtherType(error)) throw error;
-    return [await statFile(open, root, path)];
+    return [await inside.stat(place)];
   }
 }
 
@@ -50,8 +48,8 @@ const nameOf = ({ name, type, target }: FileEntry) => {
 
 /** Writes a file of a running session to stdout. */
 export async function printFile(name: string, place: Place, flags: ClusterFlags, cli: Cli): Promise<number> {
-  return withSession('files', name, flags, cli, async (open) => {
-    const { entry, data } = await transfer(open, { want: 'read', ...place });
+  return withSession(name, flags, cli, async ({ inside }) => {
+    const { entry, data } = await inside.read(place);
     const shownData = cli.terminal ? data : withProgress(data, { what: shown(place), total: entry.bytes }, cli);
     for (;;) {
       const { value, done } = await shownData.next();
@@ -75,8 +73,8 @@ export interface FilesRemoveFlags extends ClusterFlags {
 
 /** Deletes a file of a running session, or a folder with all that is in it. */
 export async function removeFile(name: string, place: Place, flags: FilesRemoveFlags, cli: Cli): Promise<number> {
-  return withSession('files', name, flags, cli, async (open) => {
-    const { kept } = await deleteFile(open, { ...place, recursive: flags.recursive ?? false }).catch((error) => {
+  return withSession(name, flags, cli, async ({ inside }) => {
+    const { kept } = await inside.remove(place, flags.recursive ?? false).catch((error) => {
       if (!isOfOtherType(error)) throw error;
       throw refused(`${shown(place)} is a folder; delete it with all that is in it: files rm -r`);
     });

@@ -3,9 +3,9 @@ import { helloFor } from '../../core/enter/client.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
 import { getSession } from '../cluster/stored.ts';
 import { withCluster } from '../connect/connect.ts';
-import { watchPod } from '../enter/entered.ts';
 import { type Forward, Forwarded } from '../enter/forward.ts';
 import { untilLost } from '../enter/open.ts';
+import { watchPod } from '../enter/watch-pod.ts';
 import { CliError, describeError, EXIT } from '../errors.ts';
 
 export interface PortForwardFlags extends ClusterFlags {

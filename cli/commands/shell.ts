@@ -16,9 +16,9 @@ export async function shell(name: string, { shell: program, ...flags }: ShellFla
     throw refused(`shell needs a terminal, and stdin or stdout is none; run one program with: ${instead}`);
   }
   const id = newId(cli);
-  return enter('shell', name, flags, cli, async (place) => {
+  return enter(name, flags, cli, async (entered) => {
     try {
-      return await followOnTerminal(place, { id, start: { command: [program, '-l'] } }, cli);
+      return await followOnTerminal(entered, { id, start: { command: [program, '-l'] } }, cli);
     } catch (error) {
       if (!(error instanceof EnterError) || error.code !== 'CommandFailed') throw error;
       const hint = `name a shell of its image with --shell, or run one program with: ${instead}`;

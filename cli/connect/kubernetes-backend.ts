@@ -63,6 +63,8 @@ export function kubernetesBackend(cluster: () => KubeCluster, api: KubeClient, c
     },
     buildLines: async (environment, signal) =>
       (await import('../create/environments.ts')).buildLines(environment, cluster(), signal),
+    inside: async (session, signal) =>
+      (await import('../enter/pod-inside.ts')).podInside(session, cluster(), cli, signal),
     ports: async (session, signal) => (await import('../enter/pod-ports.ts')).podPorts(session, cluster(), cli, signal),
     versions: async (signal) => (await import('./versions.ts')).serverVersion(cluster(), signal),
     table: async (place, options) => (await import('../cluster/listed.ts')).readTable(place, api, options),

@@ -1,7 +1,8 @@
 import type { Command } from 'commander';
 import type { Cli, ClusterFlags } from '../cli.ts';
+import type { Place } from '../cluster/inside.ts';
 import type { FilesListFlags, FilesRemoveFlags } from '../commands/files.ts';
-import { type Place, place } from '../enter/place.ts';
+import { place } from '../enter/place.ts';
 import { name } from '../input/flags.ts';
 import type { AddCommand } from './command.ts';
 import { formatOption } from './options.ts';

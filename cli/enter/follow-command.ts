@@ -3,7 +3,7 @@ import { RemoteCommand, type RemoteCommandOptions } from '../../core/enter/comma
 import type { CommandExit } from '../../core/enter/hello.ts';
 import type { Cli, Stdin } from '../cli.ts';
 import { EXIT, Interrupted } from '../errors.ts';
-import type { Entered } from './entered.ts';
+import type { Entered } from './open.ts';
 
 /** Time that a command has to end whose output nobody can take any more, milliseconds. */
 const UNREAD_MS = 5000;
@@ -23,7 +23,7 @@ const WHY: Record<NonNullable<CommandExit['reason']>, string> = {
  * to the command; a second one ends this program.
  */
 export async function followCommand(
-  { open, watch }: Pick<Entered, 'open' | 'watch'>,
+  { inside, watch }: Pick<Entered, 'inside' | 'watch'>,
   wanted: Pick<RemoteCommandOptions, 'id' | 'start'> & { stdin: boolean },
   cli: Cli,
 ): Promise<number> {
@@ -33,7 +33,7 @@ export async function followCommand(
     id: wanted.id,
     ...(wanted.start && { start: wanted.start }),
     ...(wanted.stdin && { input: inputOf(cli.stdin, interrupted) }),
-    open,
+    open: inside.command,
     watch,
     onOutput: (stream, bytes) => cli.write(stream === 1 ? 'stdout' : 'stderr', bytes),
     onLost: (from, to) => sayLost(to - from, cli),

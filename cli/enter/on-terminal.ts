@@ -2,8 +2,8 @@ import { RemoteCommand } from '../../core/enter/command.ts';
 import type { CommandStart } from '../../core/enter/hello.ts';
 import type { Cli } from '../cli.ts';
 import { CliError, EXIT, refused } from '../errors.ts';
-import type { Entered } from './entered.ts';
 import { endOf, sayLost } from './follow-command.ts';
+import type { Entered } from './open.ts';
 import type { RawTerminal } from './terminal.ts';
 
 /** Time that a command has to end once its terminal is gone, milliseconds. */
@@ -14,7 +14,7 @@ const HANG_UP_MS = 2000;
  * a terminal that is closed, ends the command; `~.` at the begin of a line only leaves it.
  */
 export async function followOnTerminal(
-  { session, open, watch }: Entered,
+  { session, inside, watch }: Entered,
   { id, start }: { id: string; start?: CommandStart },
   cli: Cli,
 ): Promise<number> {
@@ -41,7 +41,7 @@ export async function followOnTerminal(
     id,
     ...(start && { start: { ...start, stdin: true, tty: { ...console.size, ...(term && { term }) } } }),
     input: keys(taken.promise),
-    open,
+    open: inside.command,
     watch,
     onReady: () => void take().catch((error) => over.abort(error)),
     onOutput: (_, bytes) => cli.write('stdout', bytes),

@@ -1,26 +1,35 @@
-import { enterSession } from '../../core/enter/client.ts';
-import type { OpenSession } from '../../core/enter/files.ts';
+import { helloFor } from '../../core/enter/client.ts';
 import { TransportError } from '../../core/kube/errors.ts';
+import type { StoredSession } from '../../core/resources/kinds.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
+import type { Inside } from '../cluster/inside.ts';
 import { getSession } from '../cluster/stored.ts';
-import { withKubernetes } from '../connect/connect.ts';
+import { withCluster } from '../connect/connect.ts';
 import { unreachable } from '../errors.ts';
+import { watchPod } from './watch-pod.ts';
 
-/**
- * Calls `use` with a function that opens connections to the present pod of the session; `command` is refused as by `withKubernetes`.
- * Rejects where there is no such session.
- */
+/** The pod that a session had when a command line began to work inside it. */
+export interface Entered {
+  session: StoredSession;
+  inside: Inside;
+  /** Rejects when the session has that pod no more. */
+  watch(signal: AbortSignal): Promise<never>;
+}
+
+/** Calls `use` with the session's present pod. Rejects where there is no such session. */
 export async function withSession(
-  command: string,
   name: string,
   flags: ClusterFlags,
   cli: Cli,
-  use: (open: OpenSession) => Promise<number>,
+  use: (entered: Entered) => Promise<number>,
 ): Promise<number> {
-  return withKubernetes(command, flags, cli, async (cluster) => {
+  return withCluster(flags, cli, async (cluster) => {
     const session = await getSession(cluster, name, cli.interrupted);
-    const options = { clock: cli.clock, signal: cli.interrupted };
-    return untilLost(() => use((wish) => enterSession(cluster.api, session, wish, options)));
+    // A session that cannot be entered is refused before anything else is asked.
+    helloFor(session, { want: 'commands' });
+    const inside = await cluster.inside(session, cli.interrupted);
+    const watch = (signal: AbortSignal) => watchPod(session, cluster, { cli, signal, lost: 'the command is lost' });
+    return untilLost(() => use({ session, inside, watch }));
   });
 }
 
@@ -29,6 +38,6 @@ export async function untilLost<R>(use: () => Promise<R>): Promise<R> {
   try {
     return await use();
   } catch (error) {
-    throw error instanceof TransportError ? unreachable(error.message) : error;
+    throw error instanceof TransportError && error.name === 'TransportError' ? unreachable(error.message) : error;
   }
 }

@@ -1,12 +1,7 @@
 import { InvalidArgumentError } from 'commander';
-import { ROOTS, type Root } from '../../core/enter/hello.ts';
+import { ROOTS } from '../../core/enter/hello.ts';
+import type { Place } from '../cluster/inside.ts';
 import { name } from '../input/flags.ts';
-
-/** A file or a folder of a session: a path below one of its roots. */
-export interface Place {
-  root: Root;
-  path: string;
-}
 
 /** Parses ROOT or ROOT/PATH. */
 export function place(text: string): Place {

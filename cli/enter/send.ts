@@ -1,17 +1,17 @@
 import { lstat, open, readdir, readlink, stat } from 'node:fs/promises';
 import { basename, join, posix, resolve } from 'node:path';
 import { EnterError } from '../../core/enter/client.ts';
-import { type OpenSession, statFile } from '../../core/enter/files.ts';
 import { DATA_BYTES } from '../../core/enter/frames.ts';
 import type { FileEnd, Kept } from '../../core/enter/hello.ts';
-import { type FolderEntry, uploadFile, uploadFolder } from '../../core/enter/uploads.ts';
+import type { FolderEntry } from '../../core/enter/uploads.ts';
 import { staysInside } from '../../core/links.ts';
 import type { Cli } from '../cli.ts';
+import type { Inside, Place } from '../cluster/inside.ts';
 import { failed, refused } from '../errors.ts';
 import { asFailure } from '../files/download-folder.ts';
 import { filesText } from '../print/print.ts';
 import { printableName } from '../print/printable.ts';
-import { type Place, shown } from './place.ts';
+import { shown } from './place.ts';
 import { Progress } from './progress.ts';
 
 /** Bytes that are read at once: those of four frames. */
@@ -45,40 +45,42 @@ export async function sourceOf(from: string, cli: Cli): Promise<Source> {
 }
 
 /** Sends a file or a folder to its place in the session, or into the folder that is there. Throws a CliError, or rejects as the session does. */
-export async function send(open: OpenSession, source: Source, to: Place, cli: Cli): Promise<number> {
+export async function send(inside: Inside, source: Source, to: Place, cli: Cli): Promise<number> {
   const names = to.path.split('/').filter((name) => name !== '' && name !== '.');
   const given = { root: to.root, path: names.join('/') };
-  const asFolder = names.length === 0 || to.path.endsWith('/') || (await isFolderThere(open, given));
+  const asFolder = names.length === 0 || to.path.endsWith('/') || (await isFolderThere(inside, given));
   const path = asFolder && !source.asksForContent ? posix.join(given.path, basename(source.path)) : given.path;
   const target = { root: to.root, path };
-  const end = source.isFolder ? await sendFolder(open, source, target, cli) : await sendFile(open, source, target, cli);
+  const end = source.isFolder
+    ? await sendFolder(inside, source, target, cli)
+    : await sendFile(inside, source, target, cli);
   await cli.out(`${printableName(shown(target))}\n`);
   const word = keptWord(end.kept, to.root);
   if (word) cli.say(word);
   return 0;
 }
 
-async function isFolderThere(open: OpenSession, { root, path }: Place): Promise<boolean> {
+async function isFolderThere(inside: Inside, place: Place): Promise<boolean> {
   try {
-    return (await statFile(open, root, path)).type === 'folder';
+    return (await inside.stat(place)).type === 'folder';
   } catch (error) {
     if (error instanceof EnterError && error.code === 'FileNotFound') return false;
     throw error;
   }
 }
 
-async function sendFile(open: OpenSession, source: Source, target: Place, cli: Cli): Promise<FileEnd> {
+async function sendFile(inside: Inside, source: Source, target: Place, cli: Cli): Promise<FileEnd> {
   const { bytes, mode, modified } = source;
   const progress = new Progress({ what: shown(target), total: bytes }, cli);
   const facts = { length: bytes, mode, modified: Math.floor(modified) };
   try {
-    return await uploadFile(open, { ...target, ...facts }, contentOf(source.path, bytes, progress));
+    return await inside.write(target, facts, contentOf(source.path, bytes, progress));
   } finally {
     progress.end();
   }
 }
 
-async function sendFolder(open: OpenSession, source: Source, target: Place, cli: Cli): Promise<FileEnd> {
+async function sendFolder(inside: Inside, source: Source, target: Place, cli: Cli): Promise<FileEnd> {
   const found: FolderEntry[] = [];
   await collect(source.path, '', found, (name, why) => cli.say(`left out ${printableName(name)}: ${why}`));
   const length = found.reduce((sum, { length = 0 }) => sum + length, 0);
@@ -92,7 +94,7 @@ async function sendFolder(open: OpenSession, source: Source, target: Place, cli:
     }
   };
   try {
-    const end = await uploadFolder(open, { ...target, length }, entries());
+    const end = await inside.fill(target, length, entries());
     const files = found.filter(({ type }) => type === 'file').length;
     cli.say(`${filesText(files)} written`);
     return end;

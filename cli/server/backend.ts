@@ -167,6 +167,11 @@ export function serverBackend(
     namespaceEvents: (signal, cli) => followEvents(client, `${all}/events`, { signal, isLast: () => false }, cli),
     // Builds of Environments are not in the HTTP API; the session's condition says that one is under way.
     buildLines: async () => ({ lines: [] }),
+    inside: async (session, signal) =>
+      (await import('./inside.ts')).serverInside(client, pathOf(session.metadata.name), session, {
+        clock: cli.clock,
+        signal,
+      }),
     ports: async ({ metadata: { name, uid } }, signal) =>
       (await import('./port-socket.ts')).serverPorts(client, `${pathOf(name)}/ports`, {
         uid,

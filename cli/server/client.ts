@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import type { WebSocket } from 'ws';
 import { onAbort } from '../../core/abort.ts';
@@ -8,7 +9,7 @@ import type { Connection } from '../../core/kube/connection.ts';
 import { TransportError } from '../../core/kube/errors.ts';
 import { type Query, queryString } from '../../core/kube/paths.ts';
 import { held, mayRetry, retryWaitMs } from '../../core/kube/retry.ts';
-import { type Answer, Transport } from '../../core/kube/transport.ts';
+import { type Answer, type StreamedAnswer, Transport } from '../../core/kube/transport.ts';
 import type { CallOptions } from '../../core/kube/types.ts';
 import { type Clock, delay, type Random } from '../../core/runtime.ts';
 import { unreachable } from '../errors.ts';
@@ -23,6 +24,14 @@ export interface ServerRequest extends CallOptions {
   isRepeatable?: boolean;
 }
 
+export interface UploadRequest {
+  query?: Query;
+  headers: Record<string, string>;
+  /** Called once; its error ends the request and is what it rejects with. */
+  content: AsyncIterable<Buffer>;
+  signal: AbortSignal;
+}
+
 export interface StreamRequest {
   query?: Query;
   headers?: Record<string, string>;
@@ -33,6 +42,8 @@ export interface StreamRequest {
 
 /** Limit of a call, retries included, milliseconds. The server itself gives the cluster 15 s. */
 const DEADLINE_MS = 30_000;
+/** Time without a byte that the server takes, or without its answer to the last, milliseconds. It may wait 60 s for the session. */
+const UPLOAD_STALL_MS = 90_000;
 /** Limit for the head of a stream's answer, milliseconds. */
 const STREAM_HEAD_MS = 15_000;
 const ERROR_BYTES = 64 * 1024;
@@ -112,8 +123,13 @@ export class ServerClient {
     }
   }
 
+  /** Opens a streamed answer, once; resolves with its body when its head has come. */
+  async stream(path: string, request: StreamRequest): Promise<AsyncIterable<Buffer>> {
+    return (await this.open(path, request)).body;
+  }
+
   /** Opens a streamed answer, once; resolves when its head has come. */
-  async stream(path: string, { query, headers, signal, idleTimeoutMs }: StreamRequest): Promise<AsyncIterable<Buffer>> {
+  async open(path: string, { query, headers, signal, idleTimeoutMs }: StreamRequest): Promise<StreamedAnswer> {
     try {
       const opening = this.#transport.stream({
         method: 'GET',
@@ -123,8 +139,8 @@ export class ServerClient {
         timeoutMs: STREAM_HEAD_MS,
         ...defined({ idleTimeoutMs }),
       });
-      const answer = await this.#noted(opening, signal);
-      if (answer.status === 200) return withOwnErrors(answer.body);
+      const answer = (await this.#noted(opening, signal)) as StreamedAnswer;
+      if (answer.status === 200 || answer.status === 206) return { ...answer, body: withOwnErrors(answer.body) };
       const chunks: Buffer[] = [];
       let size = 0;
       for await (const chunk of answer.body) {
@@ -135,6 +151,47 @@ export class ServerClient {
       throw this.#refusal({ ...answer, body: Buffer.concat(chunks) });
     } catch (error) {
       throw ownError(error);
+    }
+  }
+
+  /** Puts content in pieces, once; resolves with the JSON of the answer. Rejects with the content's own error where it has one. */
+  async upload(path: string, { query, headers, content, signal }: UploadRequest): Promise<unknown> {
+    const stalled = new AbortController();
+    let cancel = () => {};
+    const arm = () => {
+      cancel();
+      const late = new ServerUnreachable(`PUT ${path}: nothing was taken for ${UPLOAD_STALL_MS / 1000} s`);
+      cancel = this.#clock.setTimer(UPLOAD_STALL_MS, () => stalled.abort(late));
+    };
+    let failure: { error: unknown } | undefined;
+    const pieces = async function* () {
+      try {
+        for await (const piece of content) {
+          arm();
+          yield piece;
+        }
+        arm();
+      } catch (error) {
+        failure = { error };
+        throw error;
+      }
+    };
+    arm();
+    try {
+      const sent = this.#transport.fetch({
+        method: 'PUT',
+        path: path + queryString(query),
+        headers: { ...(await this.#headers()), accept: 'application/json', ...headers },
+        body: Readable.from(pieces(), { objectMode: false }),
+        signal: AbortSignal.any([signal, stalled.signal]),
+      });
+      const answer = await this.#noted(sent, signal);
+      if (answer.status !== 200) throw this.#refusal(answer);
+      return JSON.parse(answer.body.toString('utf8'));
+    } catch (error) {
+      throw failure?.error ?? ownError(error);
+    } finally {
+      cancel();
     }
   }
 

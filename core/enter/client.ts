@@ -16,7 +16,7 @@ import {
 import { type EnterCode, type EnterRefusal, HELPER_PATH, type Hello, type Wish } from './hello.ts';
 import { Liveness } from './liveness.ts';
 
-/** Bytes of frames that wait for their reader above which nothing more is read, and at most which reading goes on. */
+/** Bytes of frames that wait for their reader above which nothing more is read by default, and at most which reading goes on. */
 const HIGH_BYTES = 256 * 1024;
 const LOW_BYTES = 64 * 1024;
 /** Limit of what is kept of the helper's stderr, bytes. */
@@ -34,6 +34,9 @@ export class EnterError extends Error {
     this.field = field;
   }
 }
+
+/** What carries the frames of a connection. */
+export type FrameCarrier = Pick<PodStream, 'write' | 'pause' | 'resume' | 'close' | 'closed'>;
 
 /** Frames of one connection after the answer to its hello; heartbeats are left out. */
 export interface FrameStream extends AsyncIterable<EnterFrame> {
@@ -92,7 +95,7 @@ export async function enterSession(
   const hello = helloFor(session, wish);
   const { namespace, name } = session.metadata;
   const podName = session.status?.podName as string;
-  const connection = new Connection(name, clock, signal);
+  const connection = new FrameConnection(name, clock, (end, said) => lossOf(name, end, { said, signal }));
   try {
     const stream = await api.exec(
       { namespace, name: podName },
@@ -118,14 +121,16 @@ export async function enterSession(
   return connection;
 }
 
-class Connection implements FrameStream {
+/** A connection whose frames come over a carrier, which may be opened after it. */
+export class FrameConnection implements FrameStream {
   ready: unknown;
   readonly #session: string;
-  readonly #signal: AbortSignal;
+  readonly #mostBytes: number;
+  readonly #lossOf: (end: StreamEnd, said: string) => unknown;
   readonly #decoder = new FrameDecoder();
   readonly #frames: EnterFrame[] = [];
   #bytes = 0;
-  #stream: PodStream | undefined;
+  #stream: FrameCarrier | undefined;
   /** Set once no more frames come: undefined in it for an orderly end. */
   #over: { error: unknown } | undefined;
   #wake: () => void = () => {};
@@ -137,9 +142,19 @@ class Connection implements FrameStream {
   #sending = 0;
   #sent: Promise<void> = Promise.resolve();
 
-  constructor(session: string, clock: Clock, signal: AbortSignal) {
+  /**
+   * `session`: its name, for messages. `lossOf` returns the error for the end of a carrier, from that and from what `hear` took.
+   * `mostBytes`: those that wait for their reader above which nothing more is read.
+   */
+  constructor(
+    session: string,
+    clock: Clock,
+    lossOf: (end: StreamEnd, said: string) => unknown,
+    mostBytes: number = HIGH_BYTES,
+  ) {
+    this.#mostBytes = mostBytes;
     this.#session = session;
-    this.#signal = signal;
+    this.#lossOf = lossOf;
     this.#liveness = new Liveness({
       clock,
       beat: () => {
@@ -152,14 +167,19 @@ class Connection implements FrameStream {
     });
   }
 
-  opened(stream: PodStream): void {
+  opened(stream: FrameCarrier): void {
     this.#stream = stream;
-    stream.closed.then((end) => this.#end({ error: this.#lossOf(end) }));
+    stream.closed.then((end) => this.#end({ error: this.#lossOf(end, this.#said.trim()) }));
     if (this.#over) stream.close();
     else this.#liveness.start();
   }
 
-  /** Takes bytes of the helper's stdout. */
+  /** Notes a sign of life that is no frame. */
+  heard(): void {
+    this.#liveness.heard();
+  }
+
+  /** Takes bytes of frames. */
   take(chunk: Buffer): void {
     if (this.#over) return;
     this.#liveness.heard();
@@ -167,7 +187,7 @@ class Connection implements FrameStream {
       for (const frame of this.#decoder.push(chunk)) this.#add(frame);
     } catch (error) {
       const text = chunk.subarray(0, 200).toString('utf8').trim();
-      const message = `session ${this.#session}: the helper in its pod sent ${(error as Error).message}: ${text}`;
+      const message = `session ${this.#session}: what came from its pod is not understood: ${(error as Error).message}: ${text}`;
       this.#end({ error: new TransportError(message, { cause: error }) });
     }
   }
@@ -250,7 +270,7 @@ class Connection implements FrameStream {
     this.#frames.push(frame);
     this.#bytes += frame.payload.length;
     if (frame.kind === 'end') this.#end({ error: undefined });
-    else if (this.#bytes > HIGH_BYTES && !this.#liveness.isPaused) {
+    else if (this.#bytes > this.#mostBytes && !this.#liveness.isPaused) {
       this.#liveness.pause();
       this.#stream?.pause();
     }
@@ -270,18 +290,23 @@ class Connection implements FrameStream {
     this.#stream?.close();
     this.#wake();
   }
+}
 
-  #lossOf({ by, message, exitCode }: StreamEnd): unknown {
-    if (this.#signal.aborted) return this.#signal.reason;
-    const said = [message, this.#said.trim()].filter(Boolean).join('; ');
-    if (/no such file or directory|executable file not found/.test(said)) {
-      const why = 'its pod has no runner, or one that is older than this command';
-      return refusal('Unsupported', `session ${this.#session} cannot be entered: ${why} (${said})`);
-    }
-    if (by === 'remote' && /container not found|container .* is not running/.test(said)) {
-      return refusal('NotReady', `the container of session ${this.#session} does not run (${said})`);
-    }
-    const code = exitCode ? `the helper ended with ${exitCode}` : 'it ended early';
-    return new TransportError(`the connection to session ${this.#session} was lost: ${said || code}`);
+/** Returns the error for the end of an exec. `said`: what came of the helper's stderr. */
+function lossOf(
+  session: string,
+  { by, message, exitCode }: StreamEnd,
+  { said: stderr, signal }: { said: string; signal: AbortSignal },
+): unknown {
+  if (signal.aborted) return signal.reason;
+  const said = [message, stderr].filter(Boolean).join('; ');
+  if (/no such file or directory|executable file not found/.test(said)) {
+    const why = 'its pod has no runner, or one that is older than this command';
+    return refusal('Unsupported', `session ${session} cannot be entered: ${why} (${said})`);
   }
+  if (by === 'remote' && /container not found|container .* is not running/.test(said)) {
+    return refusal('NotReady', `the container of session ${session} does not run (${said})`);
+  }
+  const code = exitCode ? `the helper ended with ${exitCode}` : 'it ended early';
+  return new TransportError(`the connection to session ${session} was lost: ${said || code}`);
 }

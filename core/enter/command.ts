@@ -5,7 +5,7 @@ import { type Clock, delay, pause, type Random } from '../runtime.ts';
 import { EnterError, type FrameStream } from './client.ts';
 import { CommandInput } from './command-input.ts';
 import { type EnterFrame, positionAt, positionBytes } from './frames.ts';
-import type { CommandExit, CommandReady, CommandStart, EnterCode, TerminalSize, Wish } from './hello.ts';
+import type { CommandExit, CommandReady, CommandStart, CommandWish, EnterCode, TerminalSize } from './hello.ts';
 
 /** Time within which a lost connection is opened again, milliseconds. */
 const RECONNECT_MS = 120_000;
@@ -16,7 +16,7 @@ const ACKNOWLEDGE_BYTES = 262_144;
 
 export interface RemoteCommandOptions {
   /** Opens a connection to the same pod each time: an id means nothing in another one. */
-  open: (wish: Wish, signal: AbortSignal) => Promise<FrameStream>;
+  open: (wish: CommandWish, signal: AbortSignal) => Promise<FrameStream>;
   id: string;
   /** Absent: the command was started before, and is attached to. */
   start?: CommandStart;
@@ -117,7 +117,7 @@ export class RemoteCommand {
     }
   }
 
-  #wish(): Wish {
+  #wish(): CommandWish {
     const { id, start } = this.#options;
     return {
       want: 'command',

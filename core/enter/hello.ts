@@ -56,6 +56,9 @@ export type Wish =
   /** `recursive`: a folder with all that is in it. Answers with `end`. */
   | { want: 'delete'; root: Root; path: string; recursive?: boolean };
 
+/** What a client asks of a command: its start, or to attach to it. */
+export type CommandWish = Extract<Wish, { want: 'command' }>;
+
 /** What is known of a file before its content. */
 export interface WriteFacts {
   /** Bytes. */
@@ -107,38 +110,47 @@ export interface CommandListed {
 }
 
 /** Why nothing can be done with a session, a command, a file or a port. */
-export type EnterCode =
-  | 'PodReplaced'
-  | 'NotReady'
-  | 'Suspended'
-  | 'Stopping'
-  | 'Unsupported'
-  | 'Invalid'
-  | 'Conflict'
-  | 'CommandNotFound'
-  | 'CommandLost'
-  | 'CommandFailed'
-  | 'TooManyCommands'
-  | 'TooManyConnections'
-  | 'FileNotFound'
-  | 'NotAFile'
-  | 'NotAFolder'
-  | 'OutsideRoot'
-  | 'FileChanged'
-  | 'FileFailed'
-  | 'PortRefused'
-  | 'PortFailed'
-  | 'NotWritable'
-  | 'NoSpace'
-  | 'StateTooLarge'
-  | 'ContentMismatch'
-  | 'Busy';
+export const ENTER_CODES = [
+  'PodReplaced',
+  'NotReady',
+  'Suspended',
+  'Stopping',
+  'Unsupported',
+  'Invalid',
+  'Conflict',
+  'CommandNotFound',
+  'CommandLost',
+  'CommandFailed',
+  'TooManyCommands',
+  'TooManyConnections',
+  'FileNotFound',
+  'NotAFile',
+  'NotAFolder',
+  'OutsideRoot',
+  'FileChanged',
+  'FileFailed',
+  'PortRefused',
+  'PortFailed',
+  'NotWritable',
+  'NoSpace',
+  'StateTooLarge',
+  'ContentMismatch',
+  'Busy',
+] as const;
+export type EnterCode = (typeof ENTER_CODES)[number];
 
 export interface EnterRefusal {
   code: EnterCode;
   message: string;
   /** Field of the hello that is wrong. */
   field?: string;
+}
+
+/** Returns the refusal of a write to a root that is only read. */
+export function rootProblem(root: string): EnterRefusal | undefined {
+  if (WRITABLE_ROOTS.some((known) => known === root)) return undefined;
+  const message = `nothing is written to ${root}; the roots that can be written to are ${WRITABLE_ROOTS.join(', ')}`;
+  return { code: 'NotWritable', message, field: 'root' };
 }
 
 /** What is found at a path: the answer `ready` to what is wanted of files, and the lines of a list. */
@@ -156,6 +168,8 @@ export interface FileEntry {
   modified: string;
   /** Target of a link. */
   target?: string;
+  /** Changes with everything that is done to the file. Absent in lists, and where the pod's helper is of an earlier release. */
+  version?: string;
 }
 
 /** An entry of a folder that is not in its archive as it was in the folder. */

@@ -40,10 +40,10 @@ export function uploadFile(
 /** Puts what comes into a folder, each file as a whole. Folders come before what is in them. Resolves and rejects as `uploadFile` does. */
 export function uploadFolder(
   open: OpenSession,
-  { root, path, length }: { root: Root; path: string; length: number },
+  { root, path, length }: { root: Root; path: string; length?: number },
   entries: AsyncIterable<FolderEntry>,
 ): Promise<FileEnd> {
-  return sent(open, { want: 'fill', root, path, length }, async (stream, hash) => {
+  return sent(open, { want: 'fill', root, path, ...(length !== undefined && { length }) }, async (stream, hash) => {
     for await (const entry of entries) {
       const { type, mode, modified } = entry;
       const rest = type === 'link' ? (entry.target ?? '') : (entry.length ?? 0);

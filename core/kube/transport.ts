@@ -1,3 +1,4 @@
+import type { Readable } from 'node:stream';
 import type { Dispatcher, Pool as PoolType } from 'undici';
 import Pool from 'undici/lib/dispatcher/pool.js';
 import { defined } from '../defined.ts';
@@ -10,7 +11,7 @@ export interface Request {
   /** Path and query to send. */
   path: string;
   headers: Record<string, string>;
-  body?: string;
+  body?: string | Readable;
   signal?: AbortSignal | undefined;
   /** Limit for the headers of the answer (stream) or the whole answer (fetch), milliseconds; absent: none. */
   timeoutMs?: number;
@@ -22,6 +23,12 @@ export interface Answer<B> {
   status: number;
   headers: Record<string, string | string[] | undefined>;
   body: B;
+}
+
+/** An answer whose body comes while it is read. */
+export interface StreamedAnswer extends Answer<AsyncIterable<Buffer>> {
+  /** Returns the header fields that came behind the body; none before its end. */
+  trailers(): Answer<unknown>['headers'];
 }
 
 /** Bytes of a body that are read ahead of its reader; then the socket is paused until the reader continues. */
@@ -75,11 +82,11 @@ export class Transport {
   }
 
   /** Returns the answer's head, and its body as it comes. The reader must iterate the body, or abort the signal. */
-  async stream(request: Request): Promise<Answer<AsyncIterable<Buffer>>> {
+  async stream(request: Request): Promise<StreamedAnswer> {
     const exchange = new Exchange(this.#streams, this.#origin, this.#basePath, request, this.#clock);
     const answer = await exchange.answer;
     exchange.stopTimer();
-    return answer;
+    return { ...answer, trailers: () => exchange.trailers };
   }
 
   /** Closes every connection; requests under way fail. */
@@ -92,6 +99,7 @@ export class Transport {
 /** A request and its answer. */
 class Exchange implements Dispatcher.DispatchHandler {
   readonly answer: Promise<Answer<AsyncIterable<Buffer>>>;
+  trailers: Answer<unknown>['headers'] = {};
   readonly #request: Request;
   readonly #where: string;
   readonly #clock: Clock;
@@ -158,8 +166,9 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#wake?.();
   }
 
-  onResponseEnd(): void {
+  onResponseEnd(_controller: Dispatcher.DispatchController, trailers: Answer<unknown>['headers']): void {
     this.#ended = true;
+    this.trailers = trailers;
     this.settle();
     this.#wake?.();
   }

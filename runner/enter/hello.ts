@@ -1,5 +1,5 @@
 import { ENTER_PROTOCOL } from '../../core/enter/frames.ts';
-import { type EnterCode, type EnterRefusal, type Hello, ROOTS, WRITABLE_ROOTS } from '../../core/enter/hello.ts';
+import { type EnterCode, type EnterRefusal, type Hello, ROOTS, rootProblem } from '../../core/enter/hello.ts';
 import type { Bind } from '../../core/frames/messages.ts';
 import type { Access } from '../session/session.ts';
 
@@ -66,10 +66,8 @@ const writes = ({ want }: Partial<Record<string, unknown>>) => want === 'write' 
 
 function writeProblem(hello: Partial<Record<string, unknown>>): EnterRefusal | undefined {
   const { want, root, path, mode, modified, sha256, recursive } = hello;
-  if (!WRITABLE_ROOTS.some((known) => known === root)) {
-    const message = `nothing is written to ${root}; the roots that can be written to are ${WRITABLE_ROOTS.join(', ')}`;
-    return refusal('NotWritable', message, 'root');
-  }
+  const problem = rootProblem(String(root));
+  if (problem) return problem;
   const names = path === '' ? [] : (path as string).split('/');
   if (names.includes('..'))
     return refusal('OutsideRoot', `path must not have "..": it may lead out of ${root}`, 'path');

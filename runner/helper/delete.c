@@ -49,6 +49,7 @@ void delete_entry(struct order *order) {
   if (S_ISDIR(found.st_mode) && order->offset != 1)
     client_refuse("NotAFile", "path", "%s/%s is a folder; it is deleted with all that is in it only where that is asked for", order->root, order->path);
   describe(&json, name, fd, &found);
+  text_say(&json, "}");
   close(fd);
   client_send(READY, json.bytes, json.length);
   place();

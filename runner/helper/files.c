@@ -64,7 +64,6 @@ void describe(struct text *out, const char *name, int fd, const struct stat *fou
       text_json(out, target, (size_t)count);
     }
   }
-  text_say(out, "}");
 }
 
 /* Takes the fields of an order apart. Those after the first six may be missing; returns false where another one is. */
@@ -118,6 +117,9 @@ static void say_ready(const struct order *order, int fd, const struct stat *foun
   while (first > order->path && first[-1] != '/') first--;
   snprintf(name, sizeof name, "%.*s", (int)(last - first), first);
   describe(&json, first < last ? name : order->root, fd, found);
+  /* The time of the last change of the inode counts, which nobody can set back. */
+  text_format(&json, ",\"version\":\"%llx-%llx-%llx.%lx\"}", (unsigned long long)found->st_ino, (unsigned long long)found->st_size,
+              (unsigned long long)found->st_ctim.tv_sec, (unsigned long)found->st_ctim.tv_nsec);
   client_send(READY, json.bytes, json.length);
 }
 
@@ -134,7 +136,7 @@ static void list(const struct order *order, int fd, struct sending *sending) {
     if (child < 0) continue;
     if (fstat(child, &found) == 0) {
       describe(&rows, entry->d_name, child, &found);
-      text_say(&rows, "\n");
+      text_say(&rows, "}\n");
     }
     close(child);
     if (rows.length < MAX_PAYLOAD / 2) continue;

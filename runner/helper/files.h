@@ -48,7 +48,7 @@ void send_data(struct sending *sending, const void *bytes, size_t length);
 void send_end(struct sending *sending, const struct text *more);
 
 /*
- * Adds the JSON object of an entry: name, type, bytes, mode, modified, for a link its target. `fd` has O_PATH.
+ * Adds the JSON object of an entry without its last brace: name, type, bytes, mode, modified, for a link its target. `fd` has O_PATH.
  */
 void describe(struct text *out, const char *name, int fd, const struct stat *found);
 

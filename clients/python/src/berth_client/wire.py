@@ -474,6 +474,8 @@ CommandCreateTty: TypeAlias = CommandTerminal
 class CommandCreate(TypedDict):
     """A command to start in the session’s pod."""
 
+    id: NotRequired[str]
+    """Its id; default: one that follows from the Idempotency-Key, or a new one. A repeat with the same id and words finds the command of the same pod and starts none."""
     command: list[str]
     """Program and arguments; no shell is between."""
     cwd: NotRequired[str]
@@ -1484,9 +1486,11 @@ class FileWritten(TypedDict):
     bytes: int
     """Bytes that were written."""
     sha256: str
-    """SHA-256 of the content, hex."""
+    """SHA-256 of the content, hex; of a folder that of the contents of its files one after the other."""
     kept: str
     """State: durable with the end of the next turn, or with the suspension. Volume: as long as the session’s volume. Pod: gone with the pod."""
+    durable: bool
+    """Whether it outlives the pod as things are now. What is kept as State is not durable yet: it is lost where the pod is lost before."""
 
 
 ErrorCode: TypeAlias = str

@@ -362,6 +362,8 @@ export type Suspend = {
 
 /** A command to start in the session’s pod. */
 export type CommandCreate = {
+  /** Its id; default: one that follows from the Idempotency-Key, or a new one. A repeat with the same id and words finds the command of the same pod and starts none. */
+  id?: string | undefined;
   /** Program and arguments; no shell is between. */
   command: string[];
   /** Working directory; default: the agent’s. */
@@ -1185,10 +1187,12 @@ export type FileList = {
 export type FileWritten = {
   /** Bytes that were written. */
   bytes: number;
-  /** SHA-256 of the content, hex. */
+  /** SHA-256 of the content, hex; of a folder that of the contents of its files one after the other. */
   sha256: string;
   /** State: durable with the end of the next turn, or with the suspension. Volume: as long as the session’s volume. Pod: gone with the pod. */
   kept: "State" | "Volume" | "Pod" | (string & {});
+  /** Whether it outlives the pod as things are now. What is kept as State is not durable yet: it is lost where the pod is lost before. */
+  durable: boolean;
 };
 
 /** An answer other than success, as application/problem+json. */

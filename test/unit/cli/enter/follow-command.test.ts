@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'vitest';
 import type { Cli } from '../../../../cli/cli.ts';
+import type { Inside } from '../../../../cli/cluster/inside.ts';
 import { followCommand } from '../../../../cli/enter/follow-command.ts';
 import { Interrupted, OutputLost } from '../../../../cli/errors.ts';
 import type { FrameStream } from '../../../../core/enter/client.ts';
@@ -56,7 +57,7 @@ function user() {
     interrupted: interruption.signal,
   } as unknown as Cli;
   const code = followCommand(
-    { open: async () => stream, watch: () => new Promise<never>(() => {}) },
+    { inside: { command: async () => stream } as unknown as Inside, watch: () => new Promise<never>(() => {}) },
     { id: 'c', start: { command: ['x'] }, stdin: false },
     cli,
   );

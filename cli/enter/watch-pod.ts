@@ -1,25 +1,7 @@
-import { EnterError, enterSession, type FrameStream } from '../../core/enter/client.ts';
-import type { Wish } from '../../core/enter/hello.ts';
+import { EnterError } from '../../core/enter/client.ts';
 import { type StoredSession, sessions } from '../../core/resources/kinds.ts';
 import type { Cli } from '../cli.ts';
-import type { KubeCluster } from '../cluster/cluster.ts';
 import { type Followed, followObject } from '../follow/object.ts';
-
-/** The pod that a session had when a command line began to work inside it. */
-export interface Entered {
-  session: StoredSession;
-  open(wish: Wish, signal: AbortSignal): Promise<FrameStream>;
-  /** Rejects when the session has that pod no more. */
-  watch(signal: AbortSignal): Promise<never>;
-}
-
-export function entered(session: StoredSession, cluster: KubeCluster, cli: Cli): Entered {
-  return {
-    session,
-    open: (wish, signal) => enterSession(cluster.api, session, wish, { clock: cli.clock, signal }),
-    watch: (signal) => watchPod(session, cluster, { cli, signal, lost: 'the command is lost' }),
-  };
-}
 
 /** Rejects when the session has the pod no more that it had when it was read. `lost`: begins the messages. */
 export async function watchPod(

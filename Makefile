@@ -127,8 +127,9 @@ bench-runner: $(INSTALLED) keeper ## the figures that need no Kubernetes: turns 
 demo: $(INSTALLED) $(KEEPER) ## a session from its first turn to waking up again, on the embedded cluster
 	$(NODE) scripts/demo.ts
 
-package: $(INSTALLED) keeper ## the command line as one npm package, build/berth-VERSION.tgz, with its Node inside; the wheel of the Python client
+package: $(INSTALLED) keeper ## the command line as an npm package with its Node inside, build/berth-VERSION.tgz, and the clients: an npm package and a wheel
 	$(NODE) --disable-warning=ExperimentalWarning package/build.ts
+	$(NODE) --disable-warning=ExperimentalWarning package/typescript-client.ts
 
 images: $(INSTALLED) keeper ## the container images as archives under build/images
 	$(NODE) --disable-warning=ExperimentalWarning images/build.ts

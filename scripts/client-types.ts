@@ -45,7 +45,8 @@ const SIMPLE: Record<string, string> = {
   object: '{ [key: string]: unknown }',
 };
 
-const listOf = (item: string) => (/[ |{]/.test(item) ? `(${item})[]` : `${item}[]`);
+/** Also a tuple that is `as const` can be given. */
+const listOf = (item: string) => `readonly ${/[ |{]/.test(item) ? `(${item})` : item}[]`;
 
 function objectType({ properties, required }: Json, indent: string): string {
   const inner = `${indent}  `;

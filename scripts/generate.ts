@@ -165,6 +165,9 @@ async function generatedFiles(): Promise<Map<string, string>> {
   const generated = 'clients/typescript/src/generated';
   files.set(`${generated}/wire.ts`, `// ${notice('docs/reference/openapi.json')}\n\n${typescriptTypes(document)}`);
   files.set(`${generated}/problems.ts`, `// ${notice('api/problems/problems.ts')}\n${typescriptProblems(PROBLEMS)}`);
+  const manifest = 'clients/typescript/package.json';
+  const client = JSON.parse(await readFile(join(root, manifest), 'utf8'));
+  files.set(manifest, `${JSON.stringify({ ...client, version }, null, 2)}\n`);
   files.set(
     `${generated}/release.ts`,
     `// ${notice('package.json')}\n/** Release of this client. */\nexport const RELEASE = '${version}';\n`,

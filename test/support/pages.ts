@@ -24,7 +24,9 @@ export interface Command {
 
 /** Paths of all pages, relative to the checkout, in alphabetical order. */
 export function pages(): string[] {
-  const found = globSync(['*.md', 'docs/**/*.md', 'examples/**/*.md', 'test/**/*.md'], { cwd: CHECKOUT });
+  const found = globSync(['*.md', 'docs/**/*.md', 'examples/**/*.md', 'clients/**/*.md', 'test/**/*.md'], {
+    cwd: CHECKOUT,
+  });
   return found.toSorted();
 }
 

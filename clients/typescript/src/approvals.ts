@@ -12,7 +12,7 @@ export interface DecideOptions extends Limits {
 }
 
 /** What is known of a question. */
-interface Question {
+export interface Question {
   requestId: string;
   prompt?: string | undefined;
   payload?: unknown;
@@ -56,7 +56,7 @@ export class Approval {
     this.#path = `${turnPath(place)}/approvals`;
   }
 
-  /** Lets the agent go on with a yes. The first decision counts: where there is another, it rejects with AlreadyExists. */
+  /** Lets the agent go on with a yes. The first decision counts: where there is another, it rejects with AlreadyDecided, which says whose. */
   approve(options: DecideOptions = {}): Promise<wire.Approval> {
     return this.#decide('Approve', options);
   }

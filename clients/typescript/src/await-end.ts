@@ -3,7 +3,7 @@ import { hasEnded } from './ends.ts';
 import { DeadlineExceeded } from './errors.ts';
 import type { Turn } from './generated/wire.ts';
 import { objectOf } from './objects.ts';
-import { problem } from './refusal.ts';
+import { replaced } from './refusal.ts';
 import type { Caller, Json, Limits } from './retry.ts';
 
 /** Time that the server is asked to wait, below the minute after which many proxies give up. Milliseconds. */
@@ -39,10 +39,7 @@ export async function awaitEnd(
       deadlineMs: Math.min(caller.deadlineMs, leftMs + ANSWER_MS),
     });
     const turn = objectOf(answer.value, 'turn', caller);
-    if (uid !== undefined && turn.metadata.uid !== uid) {
-      const detail = `Turn "${turn.metadata.name}" was deleted; another one has its name now.`;
-      throw problem({ status: 409, code: 'UIDMismatch', detail });
-    }
+    if (uid !== undefined && turn.metadata.uid !== uid) throw replaced('Turn', turn.metadata.name);
     if (hasEnded(turn)) return answer;
     await look?.(turn);
     early = clock.monotonic() - asked < Math.min(AT_ONCE_MS, waitMs) ? early + 1 : 0;

@@ -3,8 +3,8 @@ import { BerthError } from './errors.ts';
 import type { Turn } from './generated/wire.ts';
 
 /** The turn has ended, and not as Succeeded. `code` says why in one word. */
-export class TurnNotSucceeded extends BerthError {
-  override readonly name: string = 'TurnNotSucceeded';
+export class TurnError extends BerthError {
+  override readonly name: string = 'TurnError';
   readonly phase: string;
   /** Code of the turn's error, such as `AgentFailed` or `PodLost`. */
   readonly code: string;
@@ -21,19 +21,19 @@ export class TurnNotSucceeded extends BerthError {
   }
 }
 
-export class TurnFailed extends TurnNotSucceeded {
+export class TurnFailed extends TurnError {
   override readonly name = 'TurnFailed';
 }
 
-export class TurnTimedOut extends TurnNotSucceeded {
+export class TurnTimedOut extends TurnError {
   override readonly name = 'TurnTimedOut';
 }
 
-export class TurnCancelled extends TurnNotSucceeded {
+export class TurnCancelled extends TurnError {
   override readonly name = 'TurnCancelled';
 }
 
-const CLASSES: Record<string, typeof TurnNotSucceeded> = {
+const CLASSES: Record<string, typeof TurnError> = {
   Failed: TurnFailed,
   TimedOut: TurnTimedOut,
   Cancelled: TurnCancelled,
@@ -47,7 +47,7 @@ export const isEnd = (phase: string | undefined) => phase !== undefined && !GOES
 export const hasEnded = ({ status }: Turn) => isEnd(status?.phase);
 
 /** Returns the error of a turn that has ended; undefined where it Succeeded. */
-export function failureOf(turn: Turn): TurnNotSucceeded | undefined {
+export function failureOf(turn: Turn): TurnError | undefined {
   const { phase } = turn.status ?? {};
-  return phase === 'Succeeded' ? undefined : new (CLASSES[phase ?? ''] ?? TurnNotSucceeded)(turn);
+  return phase === 'Succeeded' ? undefined : new (CLASSES[phase ?? ''] ?? TurnError)(turn);
 }

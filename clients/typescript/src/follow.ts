@@ -2,7 +2,7 @@ import { backoffMs, wait } from './clock.ts';
 import { ConnectionLost, NotBerth } from './errors.ts';
 import type * as wire from './generated/wire.ts';
 import type { Query } from './http.ts';
-import { problem } from './refusal.ts';
+import { replaced } from './refusal.ts';
 import type { Caller, Limits } from './retry.ts';
 import { readEvents } from './sse.ts';
 
@@ -23,6 +23,12 @@ export interface FollowOptions extends Limits {
   deadlineMs?: number | undefined;
 }
 
+interface Page {
+  query?: Query;
+  /** Is awaited when a stream has been opened, the first or a later one; its rejection ends everything. */
+  opened?: (() => Promise<void>) | undefined;
+}
+
 /** Time that a stream has lived for its end to be no reason to wait longer before the next, milliseconds. */
 const LIVED_MS = 10_000;
 
@@ -33,7 +39,7 @@ const LIVED_MS = 10_000;
 export async function* follow(
   caller: Caller,
   path: string,
-  { after, signal, deadlineMs, query }: FollowOptions & { query?: Query },
+  { after, signal, deadlineMs, query, opened }: FollowOptions & Page,
 ): AsyncGenerator<SessionStreamEvent, void, undefined> {
   const { clock, timing } = caller;
   let lastId = after;
@@ -43,9 +49,9 @@ export async function* follow(
     const start = clock.monotonic();
     try {
       if (!answer.headers.get('content-type')?.startsWith('text/event-stream')) {
-        await answer.discard();
         throw new NotBerth(`GET ${path}: the answer is no stream of events`, { status: answer.status });
       }
+      await opened?.();
       for await (const { id, type, data } of readEvents(answer.chunks())) {
         const event = { type, id, data: parsed(caller, path, data) } as SessionStreamEvent;
         if (id !== '') lastId = id;
@@ -53,6 +59,8 @@ export async function* follow(
       }
     } catch (error) {
       if (!(error instanceof ConnectionLost)) throw error;
+    } finally {
+      await answer.discard();
     }
     short = clock.monotonic() - start < LIVED_MS ? short + 1 : 1;
     await wait(clock, backoffMs(timing, short), signal);
@@ -74,16 +82,13 @@ function parsed({ parse }: Caller, path: string, data: string): unknown {
 export async function* followSession(
   caller: Caller,
   path: string,
-  { uid, ...options }: FollowOptions & { query?: Query; uid?: string | undefined },
+  { uid, ...options }: FollowOptions & Page & { uid?: string | undefined },
 ): AsyncGenerator<SessionStreamEvent, void, undefined> {
   let own = uid;
   for await (const event of follow(caller, path, options)) {
     if (event.type === 'session') {
       own ??= event.data.uid;
-      if (event.data.uid !== own) {
-        const detail = `Session "${event.data.session}" was deleted; another one has its name now.`;
-        throw problem({ status: 409, code: 'UIDMismatch', detail });
-      }
+      if (event.data.uid !== own) throw replaced('Session', event.data.session);
     }
     yield event;
     if (event.type === 'deleted' && event.data.turn === undefined) return;

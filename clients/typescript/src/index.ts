@@ -3,7 +3,7 @@ export type { Approval, DecideOptions } from './approvals.ts';
 export type { Artifact } from './artifacts.ts';
 export { Berth, type BerthOptions, Run, type RunSpec } from './berth.ts';
 export type { Clock } from './clock.ts';
-export { TurnCancelled, TurnFailed, TurnNotSucceeded, TurnTimedOut } from './ends.ts';
+export { TurnCancelled, TurnError, TurnFailed, TurnTimedOut } from './ends.ts';
 export {
   BerthError,
   ConfigurationError,
@@ -16,7 +16,7 @@ export {
   ProblemError,
 } from './errors.ts';
 export type { FollowOptions, NamespaceStreamEvent, SessionStreamEvent } from './follow.ts';
-export * from './generated/problems.ts';
+export * as problems from './generated/problems.ts';
 export type * as wire from './generated/wire.ts';
 export type { Fetch } from './http.ts';
 export { parseExact, stringifyExact } from './numbers.ts';

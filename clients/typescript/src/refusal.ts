@@ -17,13 +17,14 @@ export async function refusalOf(answer: Answer, what: string): Promise<BerthErro
   const facts = problemIn(text);
   if (!facts) return notBerth(answer, what, text, retryAfterMs);
   const requestId = headers.get('x-request-id') ?? undefined;
-  return problem({ ...facts, status, retryAfterMs, requestId }, otherRelease(headers, status));
+  const Class = (PROBLEMS as Record<string, typeof ProblemError>)[facts.code] ?? ProblemError;
+  return new Class({ ...facts, status, retryAfterMs, requestId }, otherRelease(headers, status));
 }
 
-/** Returns the error of the class that the catalogue has for the code. */
-export function problem(facts: ProblemFacts, note = ''): ProblemError {
-  const Class = (PROBLEMS as Record<string, typeof ProblemError>)[facts.code] ?? ProblemError;
-  return new Class(facts, note);
+/** Returns the error for an object that was deleted, and whose name another has now. */
+export function replaced(kind: 'Session' | 'Turn', name: string): ProblemError {
+  const detail = `${kind} "${name}" was deleted; another one has its name now.`;
+  return new PROBLEMS.UIDMismatch({ status: 409, code: 'UIDMismatch', detail });
 }
 
 /** Returns the error for an answer that is not as the HTTP API gives it. */

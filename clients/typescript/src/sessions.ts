@@ -1,4 +1,4 @@
-import { type Approval, askedBy } from './approvals.ts';
+import { Approval, askedBy, type Question } from './approvals.ts';
 import { type FollowOptions, followSession, type SessionStreamEvent } from './follow.ts';
 import type * as wire from './generated/wire.ts';
 import { type CreateOptions, created, listed, objectOf, pathOf } from './objects.ts';
@@ -86,12 +86,19 @@ export class Session {
     return followSession(this.#caller, `${this.#path}/events`, { ...options, query: { logs }, uid: this.uid });
   }
 
-  /** Returns what the session waits for a decision on: one question at most. */
+  /** Returns the question that an event of the session has, without a request. */
+  approval({ turn, ...question }: Question & { turn: string }): Approval {
+    return new Approval(this.#caller, { namespace: this.namespace, session: this.name, turn }, question);
+  }
+
+  /** Returns the questions that the session's turns wait with. */
   async approvals(limits: Limits = {}): Promise<Approval[]> {
-    const { status } = await this.get(limits);
-    if (status?.phase !== 'AwaitingApproval' || status.currentTurn === undefined) return [];
-    const approval = askedBy(this.#caller, await this.turn(status.currentTurn).get(limits));
-    return approval ? [approval] : [];
+    const waiting: Approval[] = [];
+    for await (const { object } of this.turns.list(limits)) {
+      const approval = object && askedBy(this.#caller, object);
+      if (approval) waiting.push(approval);
+    }
+    return waiting;
   }
 
   get #path(): string {

@@ -7,6 +7,7 @@ import { type FollowOptions, followSession, type SessionStreamEvent } from './fo
 import type * as wire from './generated/wire.ts';
 import { memberText } from './numbers.ts';
 import { type CreateOptions, created, listed, objectOf, pathOf } from './objects.ts';
+import { replaced } from './refusal.ts';
 import type { Caller, Limits } from './retry.ts';
 
 export type TurnSpec = NonNullable<wire.TurnCreate['spec']>;
@@ -125,11 +126,20 @@ export class Turn {
 
   /**
    * Yields what happens to the turn, to its end or deletion; an end that is past is told, too. Lines that the agent prints belong to the session: they are
-   * in the session's events, and in `log()` after the end.
+   * in the session's events, and in `log()` after the end. Rejects with NotFound or UIDMismatch where the turn was deleted while no stream was there.
    */
-  async *events(options: FollowOptions = {}): AsyncGenerator<TurnStreamEvent, void, undefined> {
+  async *events({
+    after = BEGINNING,
+    ...options
+  }: FollowOptions = {}): AsyncGenerator<TurnStreamEvent, void, undefined> {
     const path = pathOf('namespaces', this.#place.namespace, 'sessions', this.session, 'events');
-    const all = followSession(this.#caller, path, { after: BEGINNING, ...options });
+    const { uid } = this;
+    // A deletion before the stream began is not in it.
+    const opened = async () => {
+      const { metadata } = await this.get(options);
+      if (uid !== undefined && metadata.uid !== uid) throw replaced('Turn', this.name);
+    };
+    const all = followSession(this.#caller, path, { ...options, after, opened });
     for await (const event of all) {
       if (event.type === 'session' || event.type === 'log' || event.type === 'dropped') continue;
       if (event.data.turn !== this.name) continue;

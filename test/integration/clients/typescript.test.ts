@@ -1,22 +1,22 @@
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import {
-  AlreadyExists,
   Berth,
   type BerthOptions,
-  IdempotencyKeyReused,
-  NotFound,
+  problems,
   type SessionStreamEvent,
   TurnCancelled,
   TurnFailed,
   TurnTimedOut,
-  UIDMismatch,
 } from '../../../clients/typescript/src/index.ts';
 import { freePort } from '../../../local/ports.ts';
 import { pythonAgent } from '../../support/installation.ts';
+import { CHECKOUT, shownFiles } from '../../support/pages.ts';
 import { ApiCluster, EVERYTHING } from '../api/support.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'berth-typescript-'));
@@ -46,6 +46,9 @@ else:
     print(os.environ['BERTH_RESULT_START_MARKER'] + '{"status": "success", "output": ' + input.get('output', 'null') + '}' + os.environ['BERTH_RESULT_END_MARKER'])
 `),
 };
+
+const run = promisify(execFile);
+const LIMIT_MS = 120_000;
 
 describe('the TypeScript client', () => {
   let api: ApiCluster;
@@ -96,7 +99,7 @@ describe('the TypeScript client', () => {
     const [first, second] = await Promise.all([run({ output: '1' }), run({ output: '1' })]);
     assert.equal(first.session.name, second.session.name);
     assert.equal(ran(first.turn.name), 1);
-    await assert.rejects(run({ output: '2' }), IdempotencyKeyReused);
+    await assert.rejects(run({ output: '2' }), problems.IdempotencyKeyReused);
   });
 
   test('has a class for each end of a turn, and cancels', async () => {
@@ -160,8 +163,8 @@ describe('the TypeScript client', () => {
       assert.deepEqual([event.data.prompt, event.data.payload], ['Deploy?', { why: 'tests' }]);
       const [pending] = await session.approvals();
       assert.deepEqual([pending?.requestId, pending?.payload], [event.data.requestId, { why: 'tests' }]);
-      await turn.approval(event.data.requestId).approve({ reason: 'tested' });
-      await assert.rejects(turn.approval(event.data.requestId).deny(), AlreadyExists);
+      await session.approval(event.data).approve({ reason: 'tested' });
+      await assert.rejects(turn.approval(event.data.requestId).deny(), problems.AlreadyDecided);
       decided++;
     }
     assert.equal(decided, 1);
@@ -209,9 +212,33 @@ describe('the TypeScript client', () => {
     assert.deepEqual(names, [session.name]);
     const other = berth.session(session.name);
     await other.delete();
-    await assert.rejects(other.get(), NotFound);
+    await assert.rejects(other.get(), problems.NotFound);
     await berth.sessions.create({ agent }, { name: session.name });
-    await assert.rejects(session.delete(), UIDMismatch);
+    await assert.rejects(session.delete(), problems.UIDMismatch);
     assert.equal((await berth.sessions.get(session.name)).name, session.name);
+  });
+
+  test('is installed from its file into an empty folder, where the programs of its pages compile, and the first one runs', async () => {
+    const builds = [join(CHECKOUT, 'package/typescript-client.ts')];
+    const { stdout } = await run(process.execPath, builds, { timeout: LIMIT_MS });
+    const [tarball = ''] = stdout.split('  ');
+    const cwd = mkdtempSync(join(folder, 'installed-'));
+    writeFileSync(join(cwd, 'package.json'), '{"type": "module"}');
+    const npm = ['install', '--offline', '--no-audit', '--no-fund', `--cache=${join(cwd, 'npm')}`, tarball];
+    await run('npm', npm, { cwd, timeout: LIMIT_MS });
+    const shown = [...shownFiles('docs/applications.md'), ...shownFiles('clients/typescript/README.md')];
+    const programs = shown.filter(([, text]) => text.includes("from 'berth-client'"));
+    assert.ok(programs.length >= 6);
+    for (const [name, text] of programs) writeFileSync(join(cwd, name), text);
+    const compiler = join(CHECKOUT, 'node_modules/typescript/bin/tsc');
+    const strict = ['--strict', '--exactOptionalPropertyTypes', '--noUncheckedIndexedAccess'];
+    const target = ['--noEmit', '--types', '', '--target', 'es2022', '--module', 'nodenext'];
+    const names = programs.map(([name]) => name);
+    const compiled = run(process.execPath, [compiler, ...strict, ...target, ...names], { cwd, timeout: LIMIT_MS });
+    await compiled.catch(({ stdout }) => assert.fail(stdout));
+    writeFileSync(join(cwd, 'token'), token);
+    const env = { PATH: process.env.PATH, BERTH_SERVER: api.url, BERTH_TOKEN_FILE: join(cwd, 'token') };
+    const ran = await run(process.execPath, ['first.ts'], { cwd, env, timeout: LIMIT_MS });
+    assert.equal(ran.stdout, 'HELLO\n');
   });
 });

@@ -4,21 +4,21 @@ export type AgentSettingsCreate = {
   /** Mode in which turns run. Command: one process for every turn. Server: one process for many turns, which reads requests and writes responses as JSON. Shell: the input’s command runs in bash, or in sh if the image has no bash. Tools: the input calls tools; each call runs in its own process. Default Command. */
   driver?: "Command" | "Server" | "Shell" | "Tools" | undefined;
   /** Program, found on the image’s PATH, and its first arguments. No shell is used. */
-  command?: string[] | undefined;
+  command?: readonly string[] | undefined;
   /** Further arguments. $(BERTH_AGENT_DIR), $(BERTH_STATE_DIR), $(BERTH_OUTPUT_DIR), $(BERTH_SECRETS_DIR) and $(SESSION_UID) are replaced; with input Args also $(INPUT) and $(INPUT.field). */
-  args?: string[] | undefined;
+  args?: readonly string[] | undefined;
   /** Arguments that replace args once the state directory contains a file that matches resumeWhen, from an earlier turn or incarnation. */
-  resumeArgs?: string[] | undefined;
+  resumeArgs?: readonly string[] | undefined;
   /** Pattern of files below the state directory, for example sessions/**\/*.jsonl. A match makes resumeArgs replace args. Default: any file. */
   resumeWhen?: string | undefined;
   /** Working directory; must exist in the image. Default: the directory of agent.files if there are any, otherwise an empty one. */
   workingDir?: string | undefined;
   /** Environment variables of the agent. $(BERTH_AGENT_DIR), $(BERTH_STATE_DIR), $(BERTH_OUTPUT_DIR), $(BERTH_SECRETS_DIR) and $(SESSION_UID) in values are replaced. */
-  env?: EnvVarCreate[] | undefined;
+  env?: readonly EnvVarCreate[] | undefined;
   /** Read-only files below $(BERTH_SECRETS_DIR) whose content comes from Secrets. */
-  secretFiles?: SecretFileCreate[] | undefined;
+  secretFiles?: readonly SecretFileCreate[] | undefined;
   /** Read-only files of the agent in $(BERTH_AGENT_DIR), which is the default working directory. They exist before the first turn of every incarnation. The class’s files come first; a later file replaces an earlier one of the same path. */
-  files?: AgentFileCreate[] | undefined;
+  files?: readonly AgentFileCreate[] | undefined;
   /** Way in which the program gets the input. Stdin: one line with a JSON request. Text: a string on stdin, unchanged. File: the request in the file that BERTH_INPUT_FILE names. Args: in the arguments. Default Stdin. */
   input?: "Stdin" | "Text" | "File" | "Args" | undefined;
   /** Place and format of the result. Envelope: a JSON envelope between the markers in BERTH_RESULT_START_MARKER and BERTH_RESULT_END_MARKER, or in the file that BERTH_RESULT_FILE names. Json: all of stdout, as JSON. Text: all of stdout, as a string. JsonLines: the line that jsonLines selects. Default Envelope. */
@@ -28,7 +28,7 @@ export type AgentSettingsCreate = {
   /** Settings of the driver Server. */
   server?: ServerSettingsCreate | undefined;
   /** Tools that a turn can call with the driver Tools. */
-  tools?: ToolCreate[] | undefined;
+  tools?: readonly ToolCreate[] | undefined;
   /** Maximum calls of a turn that run at the same time with the driver Tools. Default 4. */
   maxParallel?: number | undefined;
   /** Settings of the driver Shell. */
@@ -67,7 +67,7 @@ export type AgentFileCreate = {
   /** ConfigMap of the session’s namespace. It must have the label berth.dev/agent-files: "true". Each key becomes a file of that name. */
   configMap?: string | undefined;
   /** Keys that become files, with their paths. Default: every key. */
-  items?: AgentFileItemCreate[] | undefined;
+  items?: readonly AgentFileItemCreate[] | undefined;
   /** Key in binaryData with a gzipped tar archive of the files, as `berth run --with` creates it. Replaces items. */
   archive?: string | undefined;
   /** Contents of files by path below $(BERTH_AGENT_DIR); at most 16 KiB in total. */
@@ -116,7 +116,7 @@ export type ToolCreate = {
   /** JSON Schema (2020-12) of the arguments, of type object. Arguments that do not match are refused. Default: any object. */
   parameters?: unknown;
   /** Program of the tool and its arguments, with the same replacements as in args. No shell is used. */
-  command?: string[] | undefined;
+  command?: readonly string[] | undefined;
   /** Method of the request that agent.command receives. Replaces command. */
   method?: string | undefined;
   /** Maximum duration of a call. Default 30s. */
@@ -365,7 +365,7 @@ export type CommandCreate = {
   /** Its id; default: one that follows from the Idempotency-Key, or a new one. A repeat with the same id and words finds the command of the same pod and starts none. */
   id?: string | undefined;
   /** Program and arguments; no shell is between. */
-  command: string[];
+  command: readonly string[];
   /** Working directory; default: the agent’s. */
   cwd?: string | undefined;
   /** Variables beside the agent’s. */
@@ -397,21 +397,21 @@ export type AgentSettings = {
   /** Mode in which turns run. Command: one process for every turn. Server: one process for many turns, which reads requests and writes responses as JSON. Shell: the input’s command runs in bash, or in sh if the image has no bash. Tools: the input calls tools; each call runs in its own process. Default Command. */
   driver?: "Command" | "Server" | "Shell" | "Tools" | (string & {}) | undefined;
   /** Program, found on the image’s PATH, and its first arguments. No shell is used. */
-  command?: string[] | undefined;
+  command?: readonly string[] | undefined;
   /** Further arguments. $(BERTH_AGENT_DIR), $(BERTH_STATE_DIR), $(BERTH_OUTPUT_DIR), $(BERTH_SECRETS_DIR) and $(SESSION_UID) are replaced; with input Args also $(INPUT) and $(INPUT.field). */
-  args?: string[] | undefined;
+  args?: readonly string[] | undefined;
   /** Arguments that replace args once the state directory contains a file that matches resumeWhen, from an earlier turn or incarnation. */
-  resumeArgs?: string[] | undefined;
+  resumeArgs?: readonly string[] | undefined;
   /** Pattern of files below the state directory, for example sessions/**\/*.jsonl. A match makes resumeArgs replace args. Default: any file. */
   resumeWhen?: string | undefined;
   /** Working directory; must exist in the image. Default: the directory of agent.files if there are any, otherwise an empty one. */
   workingDir?: string | undefined;
   /** Environment variables of the agent. $(BERTH_AGENT_DIR), $(BERTH_STATE_DIR), $(BERTH_OUTPUT_DIR), $(BERTH_SECRETS_DIR) and $(SESSION_UID) in values are replaced. */
-  env?: EnvVar[] | undefined;
+  env?: readonly EnvVar[] | undefined;
   /** Read-only files below $(BERTH_SECRETS_DIR) whose content comes from Secrets. */
-  secretFiles?: SecretFile[] | undefined;
+  secretFiles?: readonly SecretFile[] | undefined;
   /** Read-only files of the agent in $(BERTH_AGENT_DIR), which is the default working directory. They exist before the first turn of every incarnation. The class’s files come first; a later file replaces an earlier one of the same path. */
-  files?: AgentFile[] | undefined;
+  files?: readonly AgentFile[] | undefined;
   /** Way in which the program gets the input. Stdin: one line with a JSON request. Text: a string on stdin, unchanged. File: the request in the file that BERTH_INPUT_FILE names. Args: in the arguments. Default Stdin. */
   input?: "Stdin" | "Text" | "File" | "Args" | (string & {}) | undefined;
   /** Place and format of the result. Envelope: a JSON envelope between the markers in BERTH_RESULT_START_MARKER and BERTH_RESULT_END_MARKER, or in the file that BERTH_RESULT_FILE names. Json: all of stdout, as JSON. Text: all of stdout, as a string. JsonLines: the line that jsonLines selects. Default Envelope. */
@@ -421,7 +421,7 @@ export type AgentSettings = {
   /** Settings of the driver Server. */
   server?: ServerSettings | undefined;
   /** Tools that a turn can call with the driver Tools. */
-  tools?: Tool[] | undefined;
+  tools?: readonly Tool[] | undefined;
   /** Maximum calls of a turn that run at the same time with the driver Tools. Default 4. */
   maxParallel?: number | undefined;
   /** Settings of the driver Shell. */
@@ -460,7 +460,7 @@ export type AgentFile = {
   /** ConfigMap of the session’s namespace. It must have the label berth.dev/agent-files: "true". Each key becomes a file of that name. */
   configMap?: string | undefined;
   /** Keys that become files, with their paths. Default: every key. */
-  items?: AgentFileItem[] | undefined;
+  items?: readonly AgentFileItem[] | undefined;
   /** Key in binaryData with a gzipped tar archive of the files, as `berth run --with` creates it. Replaces items. */
   archive?: string | undefined;
   /** Contents of files by path below $(BERTH_AGENT_DIR); at most 16 KiB in total. */
@@ -509,7 +509,7 @@ export type Tool = {
   /** JSON Schema (2020-12) of the arguments, of type object. Arguments that do not match are refused. Default: any object. */
   parameters?: unknown;
   /** Program of the tool and its arguments, with the same replacements as in args. No shell is used. */
-  command?: string[] | undefined;
+  command?: readonly string[] | undefined;
   /** Method of the request that agent.command receives. Replaces command. */
   method?: string | undefined;
   /** Maximum duration of a call. Default 30s. */
@@ -655,7 +655,7 @@ export type Session = {
 
 /** A page of sessions, in the order of their names. */
 export type SessionList = {
-  items: Session[];
+  items: readonly Session[];
   /** Asks for the next page. */
   continue?: string | undefined;
 };
@@ -711,7 +711,7 @@ export type SessionStatus = {
   /** Start of the phase. */
   phaseSince?: string | undefined;
   /** Conditions, for programs and `kubectl wait`. */
-  conditions?: Condition[] | undefined;
+  conditions?: readonly Condition[] | undefined;
   /** metadata.generation that this describes. */
   observedGeneration?: number | undefined;
   /** Number of pods that the session has had; increased before each pod is created. */
@@ -736,7 +736,7 @@ export type SessionStatus = {
   startFailures?: StartFailures | undefined;
   state?: StateRef | undefined;
   /** ConfigMaps whose files the current pod has. */
-  agentFiles?: AgentFilesStatus[] | undefined;
+  agentFiles?: readonly AgentFilesStatus[] | undefined;
   /** Environment that the current pod has. Its archive is kept as long as it is named here. */
   environment?: SessionEnvironment | undefined;
   /** Generation of the class that the current pod was created from. */
@@ -790,7 +790,7 @@ export type QueueStatus = {
   /** Reason in one word; docs/reference/reasons.md lists all of them. */
   reason: string;
   /** Sessions that hold the slots, not all of them. */
-  holders?: SlotHolder[] | undefined;
+  holders?: readonly SlotHolder[] | undefined;
 };
 
 export type SlotHolder = {
@@ -861,7 +861,7 @@ export type Turn = {
 
 /** A page of turns, in the order of their names. */
 export type TurnList = {
-  items: Turn[];
+  items: readonly Turn[];
   /** Asks for the next page. */
   continue?: string | undefined;
 };
@@ -889,7 +889,7 @@ export type TurnStatus = {
   /** Reason in one word, where the phase alone does not tell it: what the object waits for or why it ended. The conditions have the message. */
   reason?: string | undefined;
   /** Conditions, for programs and `kubectl wait`. */
-  conditions?: Condition[] | undefined;
+  conditions?: readonly Condition[] | undefined;
   /** Number of attempts that were started. */
   attempt?: number | undefined;
   /** Incarnation of the session that runs or ran the turn. */
@@ -928,7 +928,7 @@ export type TurnStatus = {
   /** Last approval that the turn asked for. */
   approval?: TurnApproval | undefined;
   /** Files that the turn left in BERTH_OUTPUT_DIR: docs/artifacts.md. Absent: none. */
-  artifacts?: StoredArtifact[] | undefined;
+  artifacts?: readonly StoredArtifact[] | undefined;
   /** Entries of BERTH_OUTPUT_DIR that are not among the artifacts. Absent: none. */
   artifactsLeftOut?: ArtifactsLeftOut | undefined;
   /** Text that the agent printed, without its result. */
@@ -1030,7 +1030,7 @@ export type Artifact = {
 
 /** The artifacts of a turn, in the order of their names. */
 export type ArtifactList = {
-  items: Artifact[];
+  items: readonly Artifact[];
   /** Entries of BERTH_OUTPUT_DIR that are not among the artifacts. Absent: none. */
   leftOut?: ArtifactsLeftOut | undefined;
 };
@@ -1054,7 +1054,7 @@ export type ArtifactsLeftOut = {
   /** Number of entries that were left out. */
   count: number;
   /** The first of them. */
-  entries: LeftOutEntry[];
+  entries: readonly LeftOutEntry[];
 };
 
 export type LeftOutEntry = {
@@ -1074,7 +1074,7 @@ export type Approval = {
 
 /** A page of approvals, in the order of their names. */
 export type ApprovalList = {
-  items: Approval[];
+  items: readonly Approval[];
   /** Asks for the next page. */
   continue?: string | undefined;
 };
@@ -1129,7 +1129,7 @@ export type CommandExit = {
   stdout: number;
   stderr: number;
   /** Ranges of positions whose output is kept no more: from, to (exclusive). */
-  lost: number[][];
+  lost: readonly (readonly number[])[];
 };
 
 /** What it printed, up to 1 MiB. */
@@ -1144,7 +1144,7 @@ export type CommandText = {
 /** A command of a session’s pod. */
 export type CommandListed = {
   id: string;
-  command: string[];
+  command: readonly string[];
   started: string;
   ended?: string | undefined;
   exit?: CommandExit | undefined;
@@ -1154,7 +1154,7 @@ export type CommandListed = {
 
 /** The commands of a session’s pod. */
 export type CommandList = {
-  items: CommandListed[];
+  items: readonly CommandListed[];
 };
 
 export type CommandInputTaken = {
@@ -1180,7 +1180,7 @@ export type FileEntry = {
 
 /** What a folder has. */
 export type FileList = {
-  items: FileEntry[];
+  items: readonly FileEntry[];
 };
 
 /** What was written. */
@@ -1205,7 +1205,7 @@ export type Problem = {
   /** Error, where it is, and what to do. */
   detail: string;
   /** The fields that are wrong. */
-  errors?: FieldError[] | undefined;
+  errors?: readonly FieldError[] | undefined;
 };
 
 export type FieldError = {
@@ -1316,7 +1316,7 @@ export type ArtifactsEvent = {
   /** Name of the turn. */
   turn: string;
   /** The files, in the order of their names. */
-  artifacts: Artifact[];
+  artifacts: readonly Artifact[];
   /** Entries of BERTH_OUTPUT_DIR that are not among the artifacts. Absent: none. */
   leftOut?: ArtifactsLeftOut | undefined;
 };

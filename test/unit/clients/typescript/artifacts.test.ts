@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'vitest';
-import { type Artifact, ContentDamaged, NoArtifact } from '../../../../clients/typescript/src/index.ts';
+import { type Artifact, ContentDamaged, problems } from '../../../../clients/typescript/src/index.ts';
 import { type Answerer, json, Misbehaving, problem, rejection } from './server.ts';
 
 const CONTENT = Buffer.from('0123456789'.repeat(20_000));
@@ -122,7 +122,7 @@ describe('an artifact', () => {
 
   test('of which there is none is refused, and leaves nothing', async () => {
     const server = await serving(problem(404, 'NoArtifact'));
-    assert.ok((await rejection(named(server).save(join(folder, 'a')))) instanceof NoArtifact);
+    assert.ok((await rejection(named(server).save(join(folder, 'a')))) instanceof problems.NoArtifact);
     assert.deepEqual(readdirSync(folder), []);
   });
 

@@ -6,14 +6,12 @@ import { inspect } from 'node:util';
 import { afterEach, describe, test } from 'vitest';
 import {
   BerthError,
-  CallerLimit,
   ConfigurationError,
   ConnectionLost,
   DeadlineExceeded,
   NotBerth,
-  NotFound,
   ProblemError,
-  Unauthenticated,
+  problems,
 } from '../../../../clients/typescript/src/index.ts';
 import { eventually } from '../../../support/eventually.ts';
 import {
@@ -103,7 +101,7 @@ describe('a server that asks to come back', () => {
     const error = await rejection(server.client().session('notes').get());
     assert.ok(error instanceof DeadlineExceeded);
     assert.match(error.message, /within 60 s; the last try met: It is CallerLimit\., and asked to wait 3600 s$/);
-    assert.ok(error.cause instanceof CallerLimit);
+    assert.ok(error.cause instanceof problems.CallerLimit);
     assert.equal(server.seen.length, 1);
   });
 
@@ -121,7 +119,7 @@ describe('a refusal', () => {
     const body = { status: 404, code: 'NotFound', detail: 'There is no session "x".', errors };
     const server = await serving(json(404, body, { 'x-request-id': 'r-1' }));
     const error = await rejection(server.client().session('x').get());
-    assert.ok(error instanceof NotFound && error instanceof ProblemError && error instanceof BerthError);
+    assert.ok(error instanceof problems.NotFound && error instanceof ProblemError && error instanceof BerthError);
     const { name, status, code, message, fields, requestId } = error;
     assert.deepEqual([name, status, code, requestId], ['NotFound', 404, 'NotFound', 'r-1']);
     assert.equal(message, 'There is no session "x".');
@@ -268,7 +266,7 @@ describe('a DELETE whose answer was lost', () => {
 
   test('is not taken for one of a session that was never there', async () => {
     const server = await serving(problem(404, 'NotFound'));
-    assert.ok((await rejection(server.client().session('notes').delete())) instanceof NotFound);
+    assert.ok((await rejection(server.client().session('notes').delete())) instanceof problems.NotFound);
   });
 });
 
@@ -303,7 +301,7 @@ describe('a token', () => {
         .session('x')
         .get(),
     );
-    assert.ok(error instanceof Unauthenticated);
+    assert.ok(error instanceof problems.Unauthenticated);
     assert.match(error.message, /It is from the function `token`, and expired at 2023-11-14T22:13:20\.000Z\.$/);
     assert.equal(server.seen.length, 2);
     const plain = await rejection(server.client().session('x').get());

@@ -1,17 +1,17 @@
 import assert from 'node:assert/strict';
+import { getEventListeners } from 'node:events';
 import { inspect } from 'node:util';
 import { afterEach, describe, test } from 'vitest';
 import {
   ConnectionLost,
-  Forbidden,
   NotBerth,
-  NotFound,
   type ProblemError,
+  problems,
   type SessionStreamEvent,
 } from '../../../../clients/typescript/src/index.ts';
 import { readEvents } from '../../../../clients/typescript/src/sse.ts';
 import { eventually } from '../../../support/eventually.ts';
-import { type Answerer, Misbehaving, page, problem, QUICK, rejection } from './server.ts';
+import { type Answerer, json, Misbehaving, page, problem, QUICK, rejection, turn } from './server.ts';
 
 const servers: Misbehaving[] = [];
 afterEach(async () => {
@@ -109,7 +109,7 @@ describe('the events of a session', () => {
 
   test('of a session that was deleted unseen end with NotFound, or with UIDMismatch where another has its name', async () => {
     const gone = await serving(stream(state('1'), 'cut'), problem(404, 'NotFound'));
-    assert.ok((await rejection(all(gone.client().session('notes').events()))) instanceof NotFound);
+    assert.ok((await rejection(all(gone.client().session('notes').events()))) instanceof problems.NotFound);
     const replaced = await serving(stream(state('1'), 'cut'), stream(state('2', 'another')));
     const error = await rejection(all(replaced.client().session('notes').events()));
     assert.equal((error as ProblemError).code, 'UIDMismatch', inspect(error));
@@ -117,7 +117,7 @@ describe('the events of a session', () => {
 
   test('that may not be read, or are a page of a proxy, end with that', async () => {
     const refused = await serving(problem(403, 'Forbidden'));
-    assert.ok((await rejection(all(refused.client().session('notes').events()))) instanceof Forbidden);
+    assert.ok((await rejection(all(refused.client().session('notes').events()))) instanceof problems.Forbidden);
     const other = await serving(page(200, '<title>Log in</title>'));
     assert.ok((await rejection(all(other.client().session('notes').events()))) instanceof NotBerth);
     assert.equal(other.seen.length, 1);
@@ -145,6 +145,15 @@ describe('the events of a session', () => {
       assert.equal(await rejection(read()), reason);
       await eventually(() => server.openSockets === 0, { what: 'the connection is closed' });
     }
+  });
+
+  test('leave no listener on a signal that outlives them', async () => {
+    const { signal } = new AbortController();
+    const server = await serving(stream(state('1'), 'cut'), stream(state('2') + DELETED), json(404, '{}'));
+    const session = server.client().session('notes');
+    await all(session.events({ signal }));
+    await rejection(session.get({ signal }));
+    assert.equal(getEventListeners(signal, 'abort').length, 0);
   });
 
   test('end where no server answers within the deadline', async () => {
@@ -197,13 +206,37 @@ describe('the events of a turn', () => {
       told('6', 'turn', of('notes-2', 'Failed')),
       told('7', 'turn', of('notes-3', 'Running')),
     ].join('');
-    const server = await serving(stream(text, 'open'));
+    const server = await serving(stream(text, 'open'), json(200, turn('notes-2')));
     const events = await all(server.client().session('notes').turn('notes-2').events());
     assert.deepEqual(
       events.map(({ id }) => id),
       ['3', '4', '6'],
     );
     assert.equal(server.seen[0]?.headers['last-event-id'], '0.0.0.0');
+  });
+});
+
+describe('the events of a turn that was deleted', () => {
+  test('before the first stream or between two end with NotFound, and leave no stream open', async () => {
+    const running = told('1', 'turn', { session: 'notes', turn: 't', uid: 'uid-of-t', phase: 'Running' });
+    const gone = problem(404, 'NotFound');
+    for (const answers of [
+      [stream('', 'open'), gone],
+      [stream(running, 'cut'), json(200, turn('t')), stream('', 'open'), gone],
+    ]) {
+      const server = await serving(...(answers as Answerer[]));
+      const read = all(server.client().session('notes').turn('t').events());
+      assert.ok((await rejection(read)) instanceof problems.NotFound);
+      await eventually(() => server.openAnswers === 0, { what: 'the stream is closed' });
+    }
+  });
+
+  test('and made anew by its name end with UIDMismatch', async () => {
+    const before = json(200, turn('t'));
+    const other = json(200, { ...turn('t'), metadata: { ...turn('t').metadata, uid: 'another' } });
+    const server = await serving(before, stream('', 'open'), other);
+    const one = await server.client().session('notes').turns.get('t');
+    assert.ok((await rejection(all(one.events()))) instanceof problems.UIDMismatch);
   });
 });
 

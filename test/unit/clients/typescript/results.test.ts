@@ -8,8 +8,8 @@ import {
   OutputTooLarge,
   type ProblemError,
   TurnCancelled,
+  TurnError,
   TurnFailed,
-  TurnNotSucceeded,
   TurnTimedOut,
 } from '../../../../clients/typescript/src/index.ts';
 import { type Answerer, cut, cutBody, json, Misbehaving, problem, QUICK, rejection, session, turn } from './server.ts';
@@ -100,13 +100,13 @@ describe('the result of a turn', () => {
     Failed: TurnFailed,
     TimedOut: TurnTimedOut,
     Cancelled: TurnCancelled,
-    Evaporated: TurnNotSucceeded,
+    Evaporated: TurnError,
   };
   for (const [phase, Class] of Object.entries(classes)) {
     test(`of a turn that ended as ${phase} rejects with a ${Class.name} that has the code and the turn`, async () => {
       const server = await serving(json(200, turn('notes-1', { phase, ...failed('AgentFailed') })));
       const error = await rejection(server.client().session('notes').turn('notes-1').result());
-      assert.ok(error instanceof Class && error instanceof TurnNotSucceeded, inspect(error));
+      assert.ok(error instanceof Class && error instanceof TurnError, inspect(error));
       assert.deepEqual([error.name, error.code, error.phase], [Class.name, 'AgentFailed', phase]);
       assert.match(
         error.message,
@@ -181,19 +181,13 @@ describe('the question of a turn', () => {
   });
 
   test('is what its session waits for', async () => {
-    const waiting = json(200, session('notes', { phase: 'AwaitingApproval', currentTurn: 'notes-1' }));
-    const server = await serving(
-      waiting,
-      asks,
-      json(201, session('deploy')),
-      json(200, session('notes', { phase: 'Ready' })),
-    );
-    const notes = server.client().session('notes');
-    const [approval] = await notes.approvals();
-    assert.equal(approval?.requestId, 'deploy');
+    const waiting = turn('notes-2', { phase: 'AwaitingApproval', approval: asking });
+    const others = [turn('notes-1', { phase: 'Succeeded' }), turn('notes-3', { phase: 'Queued' })];
+    const server = await serving(json(200, { items: [...others, waiting] }), json(201, session('deploy')));
+    const [approval, ...more] = await server.client().session('notes').approvals();
+    assert.deepEqual([approval?.requestId, approval?.turn, more], ['deploy', 'notes-2', []]);
     await approval?.deny();
-    assert.equal(JSON.parse(server.seen[2]?.body ?? '').spec.decision, 'Deny');
-    assert.deepEqual(await notes.approvals(), []);
+    assert.equal(JSON.parse(server.seen[1]?.body ?? '').spec.decision, 'Deny');
   });
 });
 

@@ -19,6 +19,8 @@ export type Answerer = (response: ServerResponse, seen: Seen) => void;
 /** A server that answers as the test says: the first request with the first answer, and so on; the last answer is for all that follow. */
 export class Misbehaving {
   readonly seen: Seen[] = [];
+  /** How many answers have neither ended nor been given up. */
+  openAnswers = 0;
   readonly url: string;
   readonly close: () => Promise<void>;
   readonly #sockets: Set<Socket>;
@@ -35,6 +37,8 @@ export class Misbehaving {
       const { method = '', url = '', headers } = request;
       const seen = { method, url, headers, body: await text(request).catch(() => '') };
       made.seen.push(seen);
+      made.openAnswers++;
+      response.once('close', () => made.openAnswers--);
       answers[Math.min(made.seen.length, answers.length) - 1]?.(response, seen);
     });
     server.on('connection', (socket) => {

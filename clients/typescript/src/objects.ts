@@ -38,6 +38,18 @@ export function created<T>(
   });
 }
 
+export interface ListOptions extends Limits {
+  /** As for kubectl, for example `team=blue`. */
+  labelSelector?: string | undefined;
+  /** Only objects in this phase, or in one of these. */
+  phase?: string | readonly string[] | undefined;
+}
+
+/** Returns the parameters that select objects of a list. */
+export function selection({ labelSelector, phase }: Pick<ListOptions, 'labelSelector' | 'phase'>): Query {
+  return { labelSelector, phase: typeof phase === 'string' ? phase : phase?.join(',') };
+}
+
 interface Metadata {
   metadata: { name: string; uid: string };
 }

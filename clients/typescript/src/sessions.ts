@@ -1,7 +1,7 @@
 import { Approval, askedBy, type Question } from './approvals.ts';
 import { type FollowOptions, followSession, type SessionStreamEvent } from './follow.ts';
 import type * as wire from './generated/wire.ts';
-import { type CreateOptions, created, listed, objectOf, pathOf } from './objects.ts';
+import { type CreateOptions, created, type ListOptions, listed, objectOf, pathOf, selection } from './objects.ts';
 import type { Caller, Limits } from './retry.ts';
 import { Turn, Turns } from './turns.ts';
 
@@ -94,7 +94,7 @@ export class Session {
   /** Returns the questions that the session's turns wait with. */
   async approvals(limits: Limits = {}): Promise<Approval[]> {
     const waiting: Approval[] = [];
-    for await (const { object } of this.turns.list(limits)) {
+    for await (const { object } of this.turns.list({ ...limits, phase: 'AwaitingApproval' })) {
       const approval = object && askedBy(this.#caller, object);
       if (approval) waiting.push(approval);
     }
@@ -128,11 +128,7 @@ export class Session {
   }
 }
 
-export interface ListOptions extends Limits {
-  /** As for kubectl, for example `team=blue`. */
-  labelSelector?: string | undefined;
-  /** Only sessions in this phase. */
-  phase?: string | undefined;
+export interface SessionListOptions extends ListOptions {
   /** Only those that were made for the session of this name. */
   parent?: string | undefined;
 }
@@ -159,10 +155,15 @@ export class Sessions {
   }
 
   /** Yields the sessions in the order of their names, without their inputs. */
-  async *list({ phase, labelSelector, parent, ...limits }: ListOptions = {}): AsyncGenerator<Session, void, undefined> {
-    const query = { labelSelector, parent };
-    for await (const session of listed<wire.Session>(this.#caller, this.#path, { query, ...limits })) {
-      if (phase === undefined || session.status?.phase === phase) yield this.#sessionOf(session);
+  async *list({
+    parent,
+    signal,
+    deadlineMs,
+    ...options
+  }: SessionListOptions = {}): AsyncGenerator<Session, void, undefined> {
+    const query = { ...selection(options), parent };
+    for await (const session of listed<wire.Session>(this.#caller, this.#path, { query, signal, deadlineMs })) {
+      yield this.#sessionOf(session);
     }
   }
 

@@ -6,7 +6,7 @@ import { OutputTooLarge, ProblemError } from './errors.ts';
 import { type FollowOptions, followSession, type SessionStreamEvent } from './follow.ts';
 import type * as wire from './generated/wire.ts';
 import { memberText } from './numbers.ts';
-import { type CreateOptions, created, listed, objectOf, pathOf } from './objects.ts';
+import { type CreateOptions, created, type ListOptions, listed, objectOf, pathOf, selection } from './objects.ts';
 import { replaced } from './refusal.ts';
 import type { Caller, Limits } from './retry.ts';
 
@@ -237,13 +237,11 @@ export class Turns {
   }
 
   /** Yields the turns in the order of their names, without their inputs and outputs. */
-  async *list({
-    labelSelector,
-    ...limits
-  }: Limits & { labelSelector?: string | undefined } = {}): AsyncGenerator<Turn, void, undefined> {
-    const query = { labelSelector };
-    for await (const turn of listed<wire.Turn>(this.#caller, this.#path, { query, ...limits }))
+  async *list({ signal, deadlineMs, ...options }: ListOptions = {}): AsyncGenerator<Turn, void, undefined> {
+    const query = selection(options);
+    for await (const turn of listed<wire.Turn>(this.#caller, this.#path, { query, signal, deadlineMs })) {
       yield this.#turnOf(turn);
+    }
   }
 
   get #path(): string {

@@ -239,8 +239,12 @@ describe('the sessions', () => {
       list(['c']),
     );
     const names: string[] = [];
-    for await (const { name } of server.client().sessions.list({ labelSelector: 'team=blue' })) names.push(name);
+    for await (const { name } of server
+      .client()
+      .sessions.list({ labelSelector: 'team=blue', phase: ['Ready', 'Queued'] }))
+      names.push(name);
     assert.deepEqual(names, ['a', 'b', 'b2', 'c']);
+    assert.match(server.seen[0]?.url ?? '', /\?labelSelector=team%3Dblue&phase=Ready%2CQueued$/);
     assert.deepEqual(
       server.seen.map(({ url }) => new URL(url, server.url).searchParams.get('continue')),
       [null, 'two', null, 'again'],

@@ -61,6 +61,8 @@ function options(io: 'input' | 'output') {
         for (const key of Object.keys(jsonSchema)) delete jsonSchema[key];
         Object.assign(jsonSchema, shown);
       }
+      // Only in JavaScript \0 alone is NUL.
+      if (typeof jsonSchema.pattern === 'string') jsonSchema.pattern = jsonSchema.pattern.replaceAll('\\0', '\\x00');
       if (io === 'input') return;
       // A later version may have more fields and more values of an enum.
       if (jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;

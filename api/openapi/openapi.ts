@@ -59,7 +59,8 @@ function operation(route: Route, tag: string): Json {
   const responses: Json = {};
   for (const [status, response] of Object.entries(route.responses)) {
     const headers = headersOf([...ALWAYS, 'X-Request-Id', ...(response.headers ?? [])]);
-    responses[status] = { description: response.description, headers, ...content(status, response) };
+    const body = route.method === 'HEAD' ? {} : content(status, response);
+    responses[status] = { description: response.description, headers, ...body };
   }
   for (const [status, codes] of byStatus(codesOf(route))) responses[status] = problemRef(status, codes);
   return {

@@ -90,7 +90,7 @@ const head = {
   description:
     'Content-Length, Last-Modified, Berth-File-Type (file, folder, link, other) and Berth-File-Mode. A file has an ETag, which changes with it.',
   codes: STAT_CODES,
-  responses: { 200: { description: 'There is something.', schema: 'File' as const, headers: FACTS } },
+  responses: { 200: { description: 'There is something.', headers: FACTS } },
 };
 
 export const fileRoutes: Route[] = [

@@ -87,6 +87,7 @@ void refuse_path(const struct order *order, const char *path, int error) {
   if (error == EXDEV) {
     client_refuse("OutsideRoot", "path", "%s%s%s leads out of %s; links that are absolute are not followed", order->root, slash, path, order->root);
   }
+  if (error == ENAMETOOLONG) client_refuse("Invalid", "path", "%s%s%s is longer than the file system takes, or a name in it is", order->root, slash, path);
   client_refuse("FileFailed", "path", "%s%s%s cannot be opened: %s", order->root, slash, path, strerror(error));
 }
 

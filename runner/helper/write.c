@@ -297,7 +297,7 @@ static void make_link(const char *target) {
 static void fill_one(const struct order *order, int root, struct entry *entry, struct sending *sent) {
   char path[2 * PATH_MAX];
   int length = snprintf(path, sizeof path, "%s%s%s", order->path, order->path[0] ? "/" : "", entry->path);
-  if (length >= PATH_MAX) client_refuse("FileFailed", "path", "%s: %s", entry->path, strerror(ENAMETOOLONG));
+  if (length >= PATH_MAX) refuse_path(order, path, ENAMETOOLONG);
   runner_tell(ENTRY, path, (size_t)length);
   bool is_folder = strcmp(entry->type, "folder") == 0;
   /* A folder that is there already is no obstacle to a folder. */

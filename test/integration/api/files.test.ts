@@ -104,6 +104,7 @@ describe('files of a session over HTTP', () => {
     assert.equal(await code('work/..%2f..%2fetc%2fpasswd', 'file'), '403 OutsideRoot');
     assert.equal(await code('work/a%00b', 'file'), '400 InvalidParameter');
     assert.equal(await code('etc/passwd', 'file'), '400 InvalidParameter');
+    assert.equal(await code(`work/${'n'.repeat(300)}`, 'file'), '422 Invalid');
     assert.equal(await code('agent', 'list'), '404 FileNotFound');
     const { problem } = await api.call('GET', `${FILES}/work/a.txt?uid=other`, { token });
     assert.equal(problem.code, 'UIDMismatch');

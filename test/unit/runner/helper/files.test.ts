@@ -167,7 +167,7 @@ describe('files by the helper', skipIf(noHelper), () => {
       expect(await code('read', 'none', { helper })).toBe('FileNotFound');
       expect(await code('read', 'a/b', { helper })).toBe('FileNotFound');
       expect(await code('read', 'loop', { helper })).toBe('FileFailed');
-      expect(await code('read', `${'x'.repeat(300)}`, { helper })).toBe('FileFailed');
+      expect(await code('read', `${'x'.repeat(300)}`, { helper })).toBe('Invalid');
     });
   }
 

@@ -173,7 +173,7 @@ describe('files that the helper writes', skipIf(noHelper), () => {
     expect(await write('file/x', 'x')).toBe('NotAFolder path');
     expect(await write('out/x', 'x')).toBe('OutsideRoot path');
     expect(await write('up/x/y', 'x')).toBe('OutsideRoot path');
-    expect(await write(`${'n'.repeat(300)}`, 'x')).toBe('FileFailed path');
+    expect(await write(`${'n'.repeat(300)}`, 'x')).toBe('Invalid path');
     expect(readdirSync(root).sort()).toEqual(before);
     expect(await write('in/x', 'x')).toBe('end');
     expect(readFileSync(at('folder/x'), 'utf8')).toBe('x');

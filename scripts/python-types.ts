@@ -78,9 +78,7 @@ class Printer {
   #object(name: string, schema: Schema): string {
     const required = new Set(schema.required);
     const fields = Object.entries(schema.properties ?? {}).map(([key, value]) => {
-      const place = `${name}${upper(key)}`;
-      const type = this.#type(value, place);
-      this.#alias(place, value, type);
+      const type = this.#type(value, `${name}${upper(key)}`);
       return { key, value, type: required.has(key) ? type : `NotRequired[${type}]` };
     });
     const lines = fields.every(({ key }) => isField(key))
@@ -103,12 +101,6 @@ class Printer {
         ];
     this.#printed.set(name, lines.join('\n'));
     return name;
-  }
-
-  /** Keeps the name by place of an object that has got a name of its own, so that code may go on to use it. */
-  #alias(place: string, value: Schema, type: string): void {
-    if (!value.$ref || type === place || this.#printed.has(place) || place in this.#named) return;
-    this.#printed.set(place, `${place}: TypeAlias = ${type}`);
   }
 }
 

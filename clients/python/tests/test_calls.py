@@ -184,16 +184,17 @@ async def test_a_run_that_goes_on_is_waited_for_by_its_turn() -> None:
 
 
 async def test_a_turn_that_waits_for_an_approval_is_asked_for_ever_more_slowly() -> None:
-    asks = turn("AwaitingApproval", approval={"id": "1", "prompt": "Really?", "payload": {"n": 1}})
+    asks = turn("AwaitingApproval", approval={"requestId": "1", "prompt": "Really?", "payload": {"n": 1}})
     with Server(lambda request: reply(200, asks)) as server:
         async with client(server.url) as berth:
             handle = berth.session("s").turn("s-1")
             await handle.wait()
             approval = handle.asks()
-            assert approval and (approval.id, approval.prompt, approval.payload) == ("1", "Really?", {"n": 1})
+            assert approval and (approval.request_id, approval.prompt, approval.payload) == ("1", "Really?", {"n": 1})
             with pytest.raises(DeadlineExceeded):
                 await handle.result(deadline=0.3)
     assert len(server.requests) < 100
+    assert server.requests[-1].target.endswith("&requestId=1"), "the wait names the question that it is not for"
 
 
 async def test_a_delete_whose_answer_was_lost_succeeds_with_a_404_and_one_that_was_not_fails() -> None:

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -28,6 +29,11 @@ function succeeds(program: string, args: string[], { cwd, env = {} }: { cwd: str
     );
   });
 }
+
+/** The programs that the README shows. */
+const programs = [...readFileSync(join(PYTHON_CLIENT, 'README.md'), 'utf8').matchAll(/```python\n(.*?)```/gs)].map(
+  ([, program]) => program as string,
+);
 
 describe('the Python client', { concurrent: true, ...skipIf(await noPythonTools()) }, () => {
   let folder: string;
@@ -68,9 +74,13 @@ describe('the Python client', { concurrent: true, ...skipIf(await noPythonTools(
       env: { PYTHONPATH: `${join(PYTHON_CLIENT, 'src')}:.`, ...more },
     });
 
-  test('it is strictly typed for mypy, and so is a program that uses it', async () => {
-    const args = ['--strict', '--cache-dir', join(folder, 'mypy'), 'src/berth_client', 'tests/real/test_real.py'];
-    await succeeds(python, ['-m', 'mypy', ...args], { cwd: PYTHON_CLIENT, env: { MYPYPATH: 'src' } });
+  test('it is strictly typed for mypy, and so are programs that use it', async () => {
+    const shown = programs.map((_, at) => join(folder, 'shown', `program_${at}.py`));
+    await mkdir(join(folder, 'shown'));
+    await Promise.all(shown.map((path, at) => writeFile(path, programs[at] as string)));
+    const files = ['src/berth_client', 'berth_agent.py', 'tests/real/test_real.py', ...shown];
+    const args = ['-m', 'mypy', '--strict', '--cache-dir', join(folder, 'mypy'), ...files];
+    await succeeds(python, args, { cwd: PYTHON_CLIENT, env: { MYPYPATH: 'src' } });
   });
 
   test('it is strictly typed for pyright', async () => {
@@ -92,8 +102,7 @@ describe('the Python client', { concurrent: true, ...skipIf(await noPythonTools(
     const wheel = await buildWheel(ROOT, join(folder, 'dist'), await machineIndex());
     const installed = join(folder, 'installed');
     await makeEnvironment(installed, ['-c', join(PYTHON_CLIENT, 'tests/requirements.txt'), wheel]);
-    const readme = await readFile(join(PYTHON_CLIENT, 'README.md'), 'utf8');
-    const first = /```python\n([^`]*)```/.exec(readme)?.[1];
+    const [first] = programs;
     assert.ok(first, 'the README shows a program');
     const program = join(installed, 'bin/python');
     const said = await succeeds(program, ['-W', 'error', '-c', first], { cwd: folder, env });

@@ -67,7 +67,7 @@ class ProblemError(BerthError):
         detail: str,
         *,
         status: int,
-        fields: "list[wire.ProblemErrorsItem] | None" = None,
+        fields: "list[wire.FieldError] | None" = None,
         retry_after: float | None = None,
         request_id: str | None = None,
     ) -> None:

@@ -11,15 +11,9 @@ class SecretKeyRefCreate(TypedDict):
     """Key in the Secret’s data."""
 
 
-EnvVarSourceCreateSecretKeyRef: TypeAlias = SecretKeyRefCreate
-
-
 class EnvVarSourceCreate(TypedDict):
     secretKeyRef: SecretKeyRefCreate
     """Secret and key that hold the value."""
-
-
-EnvVarCreateValueFrom: TypeAlias = EnvVarSourceCreate
 
 
 class EnvVarCreate(TypedDict):
@@ -29,9 +23,6 @@ class EnvVarCreate(TypedDict):
     """Value of the variable. Set either value or valueFrom."""
     valueFrom: NotRequired[EnvVarSourceCreate]
     """Source of the value: a Secret of the session’s namespace. A session may name the Secrets in its class’s secrets."""
-
-
-SecretFileCreateSecretKeyRef: TypeAlias = SecretKeyRefCreate
 
 
 class SecretFileCreate(TypedDict):
@@ -76,15 +67,9 @@ class JsonLinesCreate(TypedDict):
     """JSON pointers to numbers in the result’s line, by name. The numbers become metadata.usage of the Turn."""
 
 
-AgentSettingsCreateJsonLines: TypeAlias = JsonLinesCreate
-
-
 class ServerSettingsCreate(TypedDict):
     leftovers: NotRequired[Literal["Restart", "Allow"]]
     """Action when processes of an earlier turn still run at the next turn. Restart: these processes and the server are stopped, and the server starts again. Allow: the server gets the turn. Default Restart."""
-
-
-AgentSettingsCreateServer: TypeAlias = ServerSettingsCreate
 
 
 class ToolCreate(TypedDict):
@@ -105,9 +90,6 @@ class ToolCreate(TypedDict):
 class ShellSettingsCreate(TypedDict):
     rewriteBackground: NotRequired[bool]
     """Gives bash `A && exec B &` in place of `A && B &`, if nothing else changes. Then no subshell waits for B, and $! is the pid of B. Default true."""
-
-
-AgentSettingsCreateShell: TypeAlias = ShellSettingsCreate
 
 
 class AgentSettingsCreate(TypedDict):
@@ -159,12 +141,6 @@ ResourceAmountsCreate = TypedDict(
 """Amounts by resource name."""
 
 
-ResourcesCreateRequests: TypeAlias = ResourceAmountsCreate
-
-
-ResourcesCreateLimits: TypeAlias = ResourceAmountsCreate
-
-
 class ResourcesCreate(TypedDict):
     requests: NotRequired[ResourceAmountsCreate]
     """Amounts that the scheduler reserves for the pod. A request above an inherited limit raises that limit."""
@@ -200,9 +176,6 @@ class WorkspaceCreate(TypedDict):
     """StorageClass of the volume. Default: the cluster’s."""
     mountPath: NotRequired[str]
     """Path where the volume is mounted. Default /workspace."""
-
-
-PersistenceCreateWorkspace: TypeAlias = WorkspaceCreate
 
 
 class PersistenceCreate(TypedDict):
@@ -251,30 +224,6 @@ class SessionCreateMetadata(TypedDict):
     """Default: given by the server."""
     labels: NotRequired[dict[str, str]]
     annotations: NotRequired[dict[str, str]]
-
-
-SessionCreateSpecAgent: TypeAlias = AgentSettingsCreate
-
-
-SessionCreateSpecResources: TypeAlias = ResourcesCreate
-
-
-SessionCreateSpecTimeouts: TypeAlias = TimeoutsCreate
-
-
-SessionCreateSpecPersistence: TypeAlias = PersistenceCreate
-
-
-SessionCreateSpecConcurrencyGroup: TypeAlias = ConcurrencyGroupCreate
-
-
-SessionCreateSpecHistory: TypeAlias = HistoryCreate
-
-
-SessionCreateSpecEnvironment: TypeAlias = EnvironmentRefCreate
-
-
-SessionCreateSpecParent: TypeAlias = ParentRefCreate
 
 
 SessionCreateSpec = TypedDict(
@@ -338,9 +287,6 @@ class TurnCreateMetadata(TypedDict):
     annotations: NotRequired[dict[str, str]]
 
 
-TurnCreateSpecRetry: TypeAlias = RetryPolicyCreate
-
-
 class TurnCreateSpec(TypedDict):
     input: NotRequired[Any]
     """Input for the agent. Any JSON, up to 128 KiB. null when absent; agents that need an input refuse that."""
@@ -382,33 +328,6 @@ class ApprovalCreate(TypedDict):
     kind: NotRequired[Literal["Approval"]]
     metadata: NotRequired[ApprovalCreateMetadata]
     spec: ApprovalCreateSpec
-
-
-RunCreateMetadata: TypeAlias = SessionCreateMetadata
-
-
-RunCreateSpecAgent: TypeAlias = AgentSettingsCreate
-
-
-RunCreateSpecResources: TypeAlias = ResourcesCreate
-
-
-RunCreateSpecTimeouts: TypeAlias = TimeoutsCreate
-
-
-RunCreateSpecPersistence: TypeAlias = PersistenceCreate
-
-
-RunCreateSpecConcurrencyGroup: TypeAlias = ConcurrencyGroupCreate
-
-
-RunCreateSpecHistory: TypeAlias = HistoryCreate
-
-
-RunCreateSpecEnvironment: TypeAlias = EnvironmentRefCreate
-
-
-RunCreateSpecParent: TypeAlias = ParentRefCreate
 
 
 RunCreateSpec = TypedDict(
@@ -468,9 +387,6 @@ class CommandTerminal(TypedDict):
     term: NotRequired[str]
 
 
-CommandCreateTty: TypeAlias = CommandTerminal
-
-
 class CommandCreate(TypedDict):
     """A command to start in the session’s pod."""
 
@@ -506,15 +422,9 @@ class SecretKeyRef(TypedDict):
     """Key in the Secret’s data."""
 
 
-EnvVarSourceSecretKeyRef: TypeAlias = SecretKeyRef
-
-
 class EnvVarSource(TypedDict):
     secretKeyRef: SecretKeyRef
     """Secret and key that hold the value."""
-
-
-EnvVarValueFrom: TypeAlias = EnvVarSource
 
 
 class EnvVar(TypedDict):
@@ -524,9 +434,6 @@ class EnvVar(TypedDict):
     """Value of the variable. Set either value or valueFrom."""
     valueFrom: NotRequired[EnvVarSource]
     """Source of the value: a Secret of the session’s namespace. A session may name the Secrets in its class’s secrets."""
-
-
-SecretFileSecretKeyRef: TypeAlias = SecretKeyRef
 
 
 class SecretFile(TypedDict):
@@ -571,15 +478,9 @@ class JsonLines(TypedDict):
     """JSON pointers to numbers in the result’s line, by name. The numbers become metadata.usage of the Turn."""
 
 
-AgentSettingsJsonLines: TypeAlias = JsonLines
-
-
 class ServerSettings(TypedDict):
     leftovers: NotRequired[str]
     """Action when processes of an earlier turn still run at the next turn. Restart: these processes and the server are stopped, and the server starts again. Allow: the server gets the turn. Default Restart."""
-
-
-AgentSettingsServer: TypeAlias = ServerSettings
 
 
 class Tool(TypedDict):
@@ -600,9 +501,6 @@ class Tool(TypedDict):
 class ShellSettings(TypedDict):
     rewriteBackground: NotRequired[bool]
     """Gives bash `A && exec B &` in place of `A && B &`, if nothing else changes. Then no subshell waits for B, and $! is the pid of B. Default true."""
-
-
-AgentSettingsShell: TypeAlias = ShellSettings
 
 
 class AgentSettings(TypedDict):
@@ -654,12 +552,6 @@ ResourceAmounts = TypedDict(
 """Amounts by resource name."""
 
 
-ResourcesRequests: TypeAlias = ResourceAmounts
-
-
-ResourcesLimits: TypeAlias = ResourceAmounts
-
-
 class Resources(TypedDict):
     requests: NotRequired[ResourceAmounts]
     """Amounts that the scheduler reserves for the pod. A request above an inherited limit raises that limit."""
@@ -695,9 +587,6 @@ class Workspace(TypedDict):
     """StorageClass of the volume. Default: the cluster’s."""
     mountPath: NotRequired[str]
     """Path where the volume is mounted. Default /workspace."""
-
-
-PersistenceWorkspace: TypeAlias = Workspace
 
 
 class Persistence(TypedDict):
@@ -785,33 +674,6 @@ class StateRef(TypedDict):
     """Sequence number within that incarnation; a later state has a higher one."""
 
 
-SessionMetadata: TypeAlias = ObjectMeta
-
-
-SessionSpecAgent: TypeAlias = AgentSettings
-
-
-SessionSpecResources: TypeAlias = Resources
-
-
-SessionSpecTimeouts: TypeAlias = Timeouts
-
-
-SessionSpecPersistence: TypeAlias = Persistence
-
-
-SessionSpecConcurrencyGroup: TypeAlias = ConcurrencyGroup
-
-
-SessionSpecHistory: TypeAlias = History
-
-
-SessionSpecEnvironment: TypeAlias = EnvironmentRef
-
-
-SessionSpecParent: TypeAlias = ParentRef
-
-
 SessionSpec = TypedDict(
     "SessionSpec",
     {
@@ -862,9 +724,6 @@ SessionSpec = TypedDict(
 SessionPhase: TypeAlias = str
 
 
-SessionStatusPhase: TypeAlias = SessionPhase
-
-
 class TurnCounts(TypedDict):
     total: int
     """Number of ended turns."""
@@ -874,13 +733,7 @@ class TurnCounts(TypedDict):
     """Number of turns that Failed or TimedOut."""
 
 
-SessionStatusTurns: TypeAlias = TurnCounts
-
-
 TurnPhase: TypeAlias = str
-
-
-LastTurnPhase: TypeAlias = TurnPhase
 
 
 class LastTurn(TypedDict):
@@ -896,9 +749,6 @@ class LastTurn(TypedDict):
     """Output, if it has at most 4 KiB."""
 
 
-SessionStatusLastTurn: TypeAlias = LastTurn
-
-
 class SuspendHandled(TypedDict):
     id: str
     """The id in the request."""
@@ -906,9 +756,6 @@ class SuspendHandled(TypedDict):
     """Index of the last turn given before the request was observed."""
     done: NotRequired[bool]
     """True once the request has suspended the session. A request is carried out once, even if its turn asks for another approval."""
-
-
-SessionStatusSuspendHandled: TypeAlias = SuspendHandled
 
 
 class SlotHolder(TypedDict):
@@ -929,9 +776,6 @@ class QueueStatus(TypedDict):
     """Sessions that hold the slots, not all of them."""
 
 
-SessionStatusQueue: TypeAlias = QueueStatus
-
-
 class StartFailures(TypedDict):
     count: int
     """Number of failed starts."""
@@ -945,12 +789,6 @@ class StartFailures(TypedDict):
     """Time of the last failure."""
     incarnation: int
     """Incarnation that failed last."""
-
-
-SessionStatusStartFailures: TypeAlias = StartFailures
-
-
-SessionStatusState: TypeAlias = StateRef
 
 
 class AgentFilesStatus(TypedDict):
@@ -983,18 +821,12 @@ class EnvironmentArchive(TypedDict):
     """Uid of that session."""
 
 
-SessionEnvironmentArchive: TypeAlias = EnvironmentArchive
-
-
 class SessionEnvironment(TypedDict):
     name: str
     """Name of the Environment."""
     hash: str
     """Hash of the environment."""
     archive: EnvironmentArchive
-
-
-SessionStatusEnvironment: TypeAlias = SessionEnvironment
 
 
 class SessionStatus(TypedDict):
@@ -1062,12 +894,6 @@ SessionList = TypedDict(
 """A page of sessions, in the order of their names."""
 
 
-TurnMetadata: TypeAlias = ObjectMeta
-
-
-TurnSpecRetry: TypeAlias = RetryPolicy
-
-
 class TurnSpec(TypedDict):
     session: str
     """Name of the Session in the same namespace. Cannot change."""
@@ -1083,9 +909,6 @@ class TurnSpec(TypedDict):
     """User who created the turn, if known. HTTP API and CLI set it. Cannot change."""
 
 
-TurnStatusPhase: TypeAlias = TurnPhase
-
-
 class GrantedTimeouts(TypedDict):
     timeout: NotRequired[str]
     """Maximum duration of the turn. Waiting for an approval does not count."""
@@ -1099,17 +922,11 @@ class GrantedTimeouts(TypedDict):
     """Maximum time that its result waits for a failing store."""
 
 
-TurnStatusGranted: TypeAlias = GrantedTimeouts
-
-
 class TurnError(TypedDict):
     code: str
     """Reason in one word, for programs; docs/reference/reasons.md lists all of them."""
     message: str
     """Cause, and what to do."""
-
-
-TurnStatusError: TypeAlias = TurnError
 
 
 class Usage(TypedDict):
@@ -1123,16 +940,7 @@ class Usage(TypedDict):
     """Maximum number of processes at the same time."""
 
 
-TurnStatusUsage: TypeAlias = Usage
-
-
-TurnStatusState: TypeAlias = StateRef
-
-
 Decision: TypeAlias = str
-
-
-TurnDecisionDecision: TypeAlias = Decision
 
 
 class TurnDecision(TypedDict):
@@ -1148,9 +956,6 @@ class TurnDecision(TypedDict):
     """Name of the Approval."""
     at: str
     """Creation time of the Approval."""
-
-
-TurnApprovalDecided: TypeAlias = TurnDecision
 
 
 class TurnApproval(TypedDict):
@@ -1176,9 +981,6 @@ class TurnApproval(TypedDict):
     """Decision. It is written before the agent gets it, so that the agent gets only one."""
 
 
-TurnStatusApproval: TypeAlias = TurnApproval
-
-
 class StoredArtifact(TypedDict):
     name: str
     """Path in BERTH_OUTPUT_DIR, for example report/index.html."""
@@ -1198,9 +1000,6 @@ LeftOutReason: TypeAlias = str
 """Symlink: it leads out of the folder, to a folder or to nothing. Special: a device, a socket or a FIFO. NotUTF8: its name is not UTF-8. NameTooLong: its path has more than 512 bytes. Unreadable: the runner may not read it. Secret: its name holds a text that is hidden."""
 
 
-LeftOutEntryReason: TypeAlias = LeftOutReason
-
-
 class LeftOutEntry(TypedDict):
     name: str
     """Path in BERTH_OUTPUT_DIR."""
@@ -1214,9 +1013,6 @@ class ArtifactsLeftOut(TypedDict):
     """The first of them."""
 
 
-TurnStatusArtifactsLeftOut: TypeAlias = ArtifactsLeftOut
-
-
 class TurnLog(TypedDict):
     inline: NotRequired[str]
     """Text of the log, if it has at most 4 KiB."""
@@ -1226,9 +1022,6 @@ class TurnLog(TypedDict):
     """Size of the whole text in bytes; 0 if the text was lost."""
     truncated: bool
     """True if only the end of the text was kept."""
-
-
-TurnStatusLog: TypeAlias = TurnLog
 
 
 class TurnStatus(TypedDict):
@@ -1315,21 +1108,12 @@ class Artifact(TypedDict):
     """True if its owner may execute it. Absent: false."""
 
 
-ArtifactListLeftOut: TypeAlias = ArtifactsLeftOut
-
-
 class ArtifactList(TypedDict):
     """The artifacts of a turn, in the order of their names."""
 
     items: list[Artifact]
     leftOut: NotRequired[ArtifactsLeftOut]
     """Entries of BERTH_OUTPUT_DIR that are not among the artifacts. Absent: none."""
-
-
-ApprovalMetadata: TypeAlias = ObjectMeta
-
-
-ApprovalSpecDecision: TypeAlias = Decision
 
 
 class ApprovalSpec(TypedDict):
@@ -1363,18 +1147,6 @@ ApprovalList = TypedDict(
     },
 )
 """A page of approvals, in the order of their names."""
-
-
-RunSession: TypeAlias = Session
-
-
-RunTurn: TypeAlias = Turn
-
-
-RunPhase: TypeAlias = TurnPhase
-
-
-RunError: TypeAlias = TurnError
 
 
 class Run(TypedDict):
@@ -1414,12 +1186,6 @@ class CommandText(TypedDict):
     """Position from which on GET …/output has the rest."""
 
 
-CommandStdout: TypeAlias = CommandText
-
-
-CommandStderr: TypeAlias = CommandText
-
-
 class Command(TypedDict):
     """A command that was started, with its output where wait was given."""
 
@@ -1430,9 +1196,6 @@ class Command(TypedDict):
     """Absent while it runs."""
     stdout: NotRequired[CommandText]
     stderr: NotRequired[CommandText]
-
-
-CommandListedExit: TypeAlias = CommandExit
 
 
 class CommandListed(TypedDict):
@@ -1497,9 +1260,6 @@ ErrorCode: TypeAlias = str
 """Code for programs; its meaning never changes."""
 
 
-ProblemCode: TypeAlias = ErrorCode
-
-
 class FieldError(TypedDict):
     field: str
     message: str
@@ -1526,9 +1286,6 @@ class SessionEventQueue(TypedDict):
     """Start of the wait."""
 
 
-ApprovalEventDecisionDecision: TypeAlias = Decision
-
-
 class ApprovalEventDecision(TypedDict):
     decision: Decision
     """Approve or Deny."""
@@ -1538,9 +1295,6 @@ class ApprovalEventDecision(TypedDict):
     """spec.requester of the Approval."""
     at: str
     """Creation time of the Approval."""
-
-
-SessionEventPhase: TypeAlias = SessionPhase
 
 
 class SessionEvent(TypedDict):
@@ -1560,12 +1314,6 @@ class SessionEvent(TypedDict):
     podName: NotRequired[str]
     """Name of the current pod, in the same namespace; absent without a pod."""
     queue: NotRequired[SessionEventQueue]
-
-
-TurnEventPhase: TypeAlias = TurnPhase
-
-
-TurnEventError: TypeAlias = TurnError
 
 
 class TurnEvent(TypedDict):
@@ -1600,9 +1348,6 @@ class TurnEvent(TypedDict):
     """Size of the output in bytes, as JSON."""
 
 
-ApprovalEventDecided: TypeAlias = ApprovalEventDecision
-
-
 class ApprovalEvent(TypedDict):
     """The last approval that a turn asked for; with decided once somebody has decided."""
 
@@ -1621,9 +1366,6 @@ class ApprovalEvent(TypedDict):
     decided: NotRequired[ApprovalEventDecision]
 
 
-UsageEventUsage: TypeAlias = Usage
-
-
 class UsageEvent(TypedDict):
     """Resources that a turn has used so far, as often as its status tells them."""
 
@@ -1632,9 +1374,6 @@ class UsageEvent(TypedDict):
     turn: str
     """Name of the turn."""
     usage: Usage
-
-
-ArtifactsEventLeftOut: TypeAlias = ArtifactsLeftOut
 
 
 class ArtifactsEvent(TypedDict):

@@ -92,4 +92,6 @@ async def test_a_question_is_found_and_approved_and_the_agent_goes_on() -> None:
         assert (question.prompt, question.payload) == ("Really?", {"branch": "old"})
         await question.approve(response={"keep": 1}, note="fine")
         assert (await turn.result()).output == {"decision": "Approve", "keep": 1}
+        with pytest.raises(problems.AlreadyDecided):
+            await question.deny()
         await session.delete()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 class AsyncArtifact:
     """A file that a turn has left."""
 
-    def __init__(self, calls: AsyncCalls, path: str, item: "wire.ArtifactListItemsItem") -> None:
+    def __init__(self, calls: AsyncCalls, path: str, item: "wire.Artifact") -> None:
         self._calls = calls
         self._path = path
         self.name = item["name"]

@@ -67,8 +67,8 @@ class AsyncSession:
 
     async def approvals(self, *, deadline: float | None = None) -> "AsyncIterator[AsyncApproval]":
         """Iterates over the questions that wait for a decision. `deadline` is that of each page."""
-        async for turn in self.turns.list(deadline=deadline):
-            asked = turn.asks() if turn.phase == "AwaitingApproval" else None
+        async for turn in self.turns.list(phase="AwaitingApproval", deadline=deadline):
+            asked = turn.asks()
             if asked:
                 yield asked
 

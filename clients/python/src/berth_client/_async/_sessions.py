@@ -43,12 +43,20 @@ class AsyncSessions:
         return session
 
     async def list(
-        self, *, phase: str | None = None, label_selector: str | None = None, parent: str | None = None, deadline: float | None = None
+        self,
+        *,
+        phase: str | None = None,
+        label_selector: str | None = None,
+        parent: str | None = None,
+        specs: bool = True,
+        deadline: float | None = None,
     ) -> "AsyncIterator[AsyncSession]":
-        """Iterates over the sessions. `parent`: those made for the session of this name. `deadline` is that of each page."""
-        filters = {"labelSelector": label_selector, "parent": parent}
+        """Iterates over the sessions, without their inputs.
+
+        `phase`: those in this phase, or in several with commas. `parent`: those made for the session of this name. `specs`: False leaves
+        out what most programs do not need of their specs. `deadline` is that of each page.
+        """
+        filters = {"phase": phase, "labelSelector": label_selector, "parent": parent, "specs": None if specs else "false"}
         async for answer, item in pages(self._calls, path("namespaces", self._namespace, "sessions"), filters, deadline):
             data: wire.Session = item
-            session = answer.read(lambda: AsyncSession(self._calls, self._namespace, data["metadata"]["name"], data))
-            if phase is None or session.phase == phase:
-                yield session
+            yield answer.read(lambda: AsyncSession(self._calls, self._namespace, data["metadata"]["name"], data))

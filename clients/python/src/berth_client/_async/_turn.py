@@ -1,5 +1,4 @@
 import time
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from .. import _json, problems, wire
@@ -52,8 +51,7 @@ class AsyncTurn:
 
     async def wait(self, *, deadline: float | None = None) -> "wire.Turn":
         """Waits until the turn has ended or asks for an approval. Raises DeadlineExceeded; the turn goes on then."""
-        answer = await self._until(self._calls.deadline(deadline), lambda phase: phase == "AwaitingApproval")
-        return self._read(answer)
+        return self._read(await self._until(self._calls.deadline(deadline), stops_at_question=True))
 
     async def result(self, *, deadline: float | None = None) -> "AsyncResult":
         """Waits for the end of the turn, also while it waits for an approval, and returns what it has returned.
@@ -61,7 +59,7 @@ class AsyncTurn:
         Raises TurnFailed, TurnTimedOut, TurnCancelled, or DeadlineExceeded; the turn goes on then.
         """
         until = self._calls.deadline(deadline)
-        answer = await self._until(until, lambda phase: False)
+        answer = await self._until(until)
         return await self._result(answer, _json.member(answer.text(), "status", "output"), until)
 
     async def _result(self, answer: Answer, output: str | None, deadline: Deadline) -> "AsyncResult":
@@ -78,24 +76,28 @@ class AsyncTurn:
         text = output
         return answer.read(lambda: AsyncResult(self.session, self, text))
 
-    async def _until(self, deadline: Deadline, is_enough: Callable[[str], bool]) -> Answer:
-        """Asks until the turn has ended or its phase is enough, and keeps it in `data`."""
+    async def _until(self, deadline: Deadline, *, stops_at_question: bool = False) -> Answer:
+        """Asks until the turn has ended, or asks for an approval, and keeps it in `data`."""
         early = 0
+        question: AsyncApproval | None = None
         try:
             while True:
                 wait = min(self._calls.timing.wait, _MOST_WAIT, deadline.left())
                 asked = time.monotonic()
-                target = self._path() + query(wait=f"{max(1, int(wait * 1000))}ms")
+                # A wait ends at a question, unless it names it.
+                known = question.request_id if question else None
+                target = self._path() + query(wait=f"{max(1, int(wait * 1000))}ms", requestId=known)
                 answer = await self._calls.get(target, deadline, wait)
-                phase = self._phase(self._read(answer))
-                if phase in TERMINAL or is_enough(phase):
+                self._read(answer)
+                question = self.asks()
+                if self.phase in TERMINAL or (stops_at_question and question):
                     return answer
-                # The server answers at once for a turn that waits for an approval, and when it stops.
+                # The server answers sooner where it stops, or where the turn asks something new.
                 early = early + 1 if time.monotonic() - asked < wait / 2 else 0
                 if early:
                     await sleep(min(pause(None, early, self._calls.timing), deadline.left()))
                 if deadline.left() == 0:
-                    raise deadline.exceeded(f"turn {self.name} is {phase}")
+                    raise deadline.exceeded(f"turn {self.name} is {self.phase}")
         except DeadlineExceeded as error:
             error.turn = self
             raise
@@ -116,13 +118,16 @@ class AsyncTurn:
         return answer.read(lambda: [AsyncArtifact(self._calls, self._path("artifacts", item["name"]), item) for item in content["items"]])
 
     async def approval(self, *, deadline: float | None = None) -> "AsyncApproval | None":
-        """Returns what the turn asks; None where it waits for no decision."""
-        return self.asks() if self._phase(await self.get(deadline=deadline)) == "AwaitingApproval" else None
+        """Reads the turn and returns what it asks; None where it waits for no decision."""
+        await self.get(deadline=deadline)
+        return self.asks()
 
     def asks(self) -> "AsyncApproval | None":
-        """Returns the last question of the turn, as it was read last; None without one."""
+        """Returns what the turn asked when it was read last; None where it waited for no decision."""
         asked = self.data.get("status", {}).get("approval") if self.data else None
-        return AsyncApproval(self._calls, self._path("approvals"), self.name, asked) if asked else None
+        if self.phase != "AwaitingApproval" or asked is None or "decided" in asked:
+            return None
+        return AsyncApproval(self._calls, self._path("approvals"), self.name, asked)
 
     def events(self, *, logs: bool = False, after: str | None = None) -> "AsyncEvents":
         """Follows the turn until it has ended. Of a turn that has ended there is its end alone.
@@ -131,7 +136,8 @@ class AsyncTurn:
         """
 
         async def has_ended() -> bool:
-            return self._phase(await self.get()) in TERMINAL
+            await self.get()
+            return self.phase in TERMINAL
 
         return AsyncEvents(
             self._calls,
@@ -152,10 +158,6 @@ class AsyncTurn:
             )
         self.data = data
         return data
-
-    @staticmethod
-    def _phase(turn: "wire.Turn") -> str:
-        return turn.get("status", {}).get("phase", "Queued")
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.session.name}/{self.name}>"

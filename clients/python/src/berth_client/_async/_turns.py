@@ -38,9 +38,13 @@ class AsyncTurns:
         return answer.read(lambda: AsyncTurn(self._calls, self._session, data["metadata"]["name"], data))
 
     async def list(
-        self, *, label_selector: str | None = None, deadline: float | None = None
+        self, *, phase: str | None = None, label_selector: str | None = None, deadline: float | None = None
     ) -> "AsyncIterator[AsyncTurn]":
-        """Iterates over the turns, without inputs, outputs and logs. `deadline` is that of each page."""
-        async for answer, item in pages(self._calls, self._session._path("turns"), {"labelSelector": label_selector}, deadline):
+        """Iterates over the turns, without inputs, outputs and logs.
+
+        `phase`: those in this phase, or in several with commas. `deadline` is that of each page.
+        """
+        filters = {"phase": phase, "labelSelector": label_selector}
+        async for answer, item in pages(self._calls, self._session._path("turns"), filters, deadline):
             data: wire.Turn = item
             yield answer.read(lambda: AsyncTurn(self._calls, self._session, data["metadata"]["name"], data))

@@ -7,14 +7,14 @@ from ._calls import Calls
 
 
 class Approval:
-    """A question that a turn asks people."""
+    """A question that a turn asks people. The first decision counts: another is problems.AlreadyDecided, which says who has decided."""
 
     def __init__(self, calls: Calls, path: str, turn: str, asked: Any) -> None:
         self._calls = calls
         self._path = path
         self.turn = turn
         """Name of the turn."""
-        self.id: str = asked["id"]
+        self.request_id: str = asked["requestId"]
         self.prompt: str = asked["prompt"]
         self.payload: Any = asked.get("payload")
         """Further data of the question; None without any."""
@@ -39,11 +39,11 @@ class Approval:
         key: str | None,
         deadline: float | None,
     ) -> "wire.Approval":
-        spec = {"requestId": self.id, "decision": decision, "response": response, "note": ABSENT if note is None else note}
+        spec = {"requestId": self.request_id, "decision": decision, "response": response, "note": ABSENT if note is None else note}
         content = {"spec": {key: value for key, value in spec.items() if value is not ABSENT}}
         answer = self._calls.create(self._path, content, key, self._calls.deadline(deadline))
         decided: wire.Approval = answer.json()
         return decided
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__} {self.id} of turn {self.turn}: {self.prompt!r}>"
+        return f"<{type(self).__name__} {self.request_id} of turn {self.turn}: {self.prompt!r}>"

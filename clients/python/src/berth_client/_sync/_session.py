@@ -68,8 +68,8 @@ class Session:
 
     def approvals(self, *, deadline: float | None = None) -> "Iterator[Approval]":
         """Iterates over the questions that wait for a decision. `deadline` is that of each page."""
-        for turn in self.turns.list(deadline=deadline):
-            asked = turn.asks() if turn.phase == "AwaitingApproval" else None
+        for turn in self.turns.list(phase="AwaitingApproval", deadline=deadline):
+            asked = turn.asks()
             if asked:
                 yield asked
 

@@ -19,7 +19,7 @@ async function run(config: LocalConfig): Promise<number> {
     case 'status': {
       const state = status(config);
       if (state) console.log(config.output === 'json' ? JSON.stringify(state) : described(state, kubeconfig));
-      else console.error(`no embedded cluster runs in ${config.home}`);
+      else console.error(`no embedded cluster runs in ${config.home}; start one with "berth local up --detach"`);
       return state ? 0 : 1;
     }
     case 'down': {

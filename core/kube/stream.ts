@@ -17,7 +17,8 @@ const CLOSE = 255;
 
 const OPEN_TIMEOUT_MS = 10_000;
 const PING_MS = 30_000;
-const WRITE_PIECE_BYTES = 32 * 1024;
+/** Limit of a message: 32 KiB of content, and what a protocol inside puts before it. */
+const WRITE_PIECE_BYTES = 33 * 1024;
 /** Bytes on their way to the socket above which writers wait. */
 const WRITE_BUFFER_BYTES = 256 * 1024;
 /** Time that the server has to answer a close before the connection is cut. */

@@ -6,9 +6,7 @@ import { objectOf } from './objects.ts';
 import { replaced } from './refusal.ts';
 import type { Caller, Json, Limits } from './retry.ts';
 
-/** Time that the server is asked to wait, below the minute after which many proxies give up. Milliseconds. */
-export const SERVER_WAITS_MS = 30_000;
-/** An answer that comes sooner has not waited: the turn waits for a decision, or the server is being stopped. */
+/** An answer that comes sooner has not waited: there is a new question, or the server is being stopped. */
 const AT_ONCE_MS = 1_000;
 /** Time that an answer at the end of the wait has to arrive, milliseconds. */
 const ANSWER_MS = 1_000;
@@ -24,16 +22,18 @@ export async function awaitEnd(
 ): Promise<Json<Turn>> {
   const { clock, timing } = caller;
   const end = clock.monotonic() + (deadlineMs ?? Number.POSITIVE_INFINITY);
+  // The question that was told last: the server waits on for the decision.
+  let requestId: string | undefined;
   for (let early = 0; ; ) {
     const asked = clock.monotonic();
     const leftMs = end - asked;
     if (leftMs <= 0)
       throw new DeadlineExceeded(`${path}: the turn has not ended within ${(deadlineMs ?? 0) / 1000} s, and goes on`);
-    const waitMs = Math.ceil(Math.min(SERVER_WAITS_MS, leftMs));
+    const waitMs = Math.ceil(Math.min(timing.waitMs, leftMs));
     const answer = await caller.json<Turn>({
       method: 'GET',
       path,
-      query: { wait: `${waitMs}ms` },
+      query: { wait: `${waitMs}ms`, requestId },
       waitMs,
       signal,
       deadlineMs: Math.min(caller.deadlineMs, leftMs + ANSWER_MS),
@@ -41,6 +41,7 @@ export async function awaitEnd(
     const turn = objectOf(answer.value, 'turn', caller);
     if (uid !== undefined && turn.metadata.uid !== uid) throw replaced('Turn', turn.metadata.name);
     if (hasEnded(turn)) return answer;
+    requestId = turn.status?.approval?.requestId;
     await look?.(turn);
     early = clock.monotonic() - asked < Math.min(AT_ONCE_MS, waitMs) ? early + 1 : 0;
     if (early > 0) await wait(clock, Math.min(backoffMs(timing, early), Math.max(0, end - clock.monotonic())), signal);

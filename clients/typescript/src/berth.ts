@@ -1,5 +1,4 @@
 import { addressOf } from './address.ts';
-import { SERVER_WAITS_MS } from './await-end.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { hasEnded } from './ends.ts';
 import { ConfigurationError, NotBerth } from './errors.ts';
@@ -41,7 +40,14 @@ export interface BerthOptions {
 
 export type RunSpec = wire.RunCreate['spec'];
 
-const TIMING: Timing = { attemptMs: 30_000, silenceMs: 40_000, unansweredMs: 10_000, baseMs: 200, maxMs: 5_000 };
+const TIMING: Timing = {
+  attemptMs: 30_000,
+  waitMs: 30_000,
+  silenceMs: 40_000,
+  unansweredMs: 10_000,
+  baseMs: 200,
+  maxMs: 5_000,
+};
 const DEADLINE_MS = 300_000;
 const MAX_OUTPUT_BYTES = 16 * 1024 * 1024;
 
@@ -116,9 +122,9 @@ export class Berth {
    */
   async run<T = unknown>(spec: RunSpec, options: CreateOptions & ResultOptions = {}): Promise<Run<T>> {
     const { deadlineMs, signal, onApproval, ...names } = options;
-    const { clock } = this.#caller;
+    const { clock, timing } = this.#caller;
     const start = clock.monotonic();
-    const waitMs = Math.min(SERVER_WAITS_MS, deadlineMs ?? SERVER_WAITS_MS);
+    const waitMs = Math.min(timing.waitMs, deadlineMs ?? timing.waitMs);
     const path = pathOf('namespaces', this.namespace, 'runs');
     const answer = await created<wire.Run>(
       this.#caller,

@@ -32,6 +32,8 @@ export interface Call extends Limits {
 export interface Timing extends Backoff {
   /** Limit for the answer to one try, beside what the server is asked to wait, milliseconds. */
   attemptMs: number;
+  /** Time that the server is asked to wait for the end of a turn, 60 s at most; below the minute after which many proxies give up. Milliseconds. */
+  waitMs: number;
   /** Silence after which a stream or the rest of an answer counts as lost; the server is never silent for longer than 15 s. Milliseconds. */
   silenceMs: number;
   /** Time after which a client that never had an answer stops to look for its server, milliseconds. */

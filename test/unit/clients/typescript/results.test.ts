@@ -174,6 +174,13 @@ describe('the question of a turn', () => {
     });
   });
 
+  test('that is known does not end the next wait', async () => {
+    const server = await serving(asks, json(200, turn('notes-1', { phase: 'Succeeded', output: 1 })));
+    await server.client().session('notes').turn('notes-1').result();
+    const one = 'GET sessions/notes/turns/notes-1?wait=30000ms';
+    assert.deepEqual(paths(server), [one, `${one}&requestId=deploy`]);
+  });
+
   test('that nobody decides leaves the wait going on', async () => {
     const server = await serving(asks);
     const error = await rejection(server.client().session('notes').turn('notes-1').result({ deadlineMs: 30 }));

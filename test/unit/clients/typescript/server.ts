@@ -5,7 +5,7 @@ import { Berth, type BerthOptions } from '../../../../clients/typescript/src/ind
 
 export const TOKEN = 'a-secret-token';
 /** Limits and waits that take no time of a test. */
-export const QUICK = { attemptMs: 60_000, silenceMs: 60_000, unansweredMs: 1, baseMs: 1, maxMs: 2 };
+export const QUICK = { attemptMs: 60_000, waitMs: 30_000, silenceMs: 60_000, unansweredMs: 1, baseMs: 1, maxMs: 2 };
 
 export interface Seen {
   method: string;

@@ -95,9 +95,15 @@ describe('an artifact', () => {
     assert.ok((starts.at(-1) ?? 0) > 0);
   });
 
-  test('cut behind its last byte is whole', async () => {
-    const server = await serving(content({ cutAfter: CONTENT.length }));
-    assert.ok(Buffer.from(await named(server).read()).equals(CONTENT));
+  test('cut behind its last byte is whole, and no more is asked for', async () => {
+    const unended: Answerer = (response) => {
+      response.writeHead(200, { etag: '"e1"' });
+      response.write(CONTENT, () => response.socket?.destroySoon());
+    };
+    const server = await serving(list, unended);
+    const [artifact] = await server.client().session('notes').turn('notes-1').artifacts();
+    assert.ok(Buffer.from((await artifact?.read()) ?? []).equals(CONTENT));
+    assert.equal(server.seen.length, 2);
   });
 
   test('with another byte is damaged: there is no file, and the one that was there stays', async () => {

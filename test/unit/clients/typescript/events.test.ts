@@ -11,7 +11,7 @@ import {
 } from '../../../../clients/typescript/src/index.ts';
 import { readEvents } from '../../../../clients/typescript/src/sse.ts';
 import { eventually } from '../../../support/eventually.ts';
-import { type Answerer, json, Misbehaving, page, problem, QUICK, rejection, turn } from './server.ts';
+import { type Answerer, json, LeapingClock, Misbehaving, page, problem, QUICK, rejection, turn } from './server.ts';
 
 const servers: Misbehaving[] = [];
 afterEach(async () => {
@@ -84,8 +84,15 @@ describe('the events of a session', () => {
       stream(line(4), 'open'),
       stream(line(5) + DELETED),
     );
-    const client = server.client({ timing: { ...QUICK, silenceMs: 50 } });
-    const events = await all(client.session('notes').events({ logs: true }));
+    const clock = new LeapingClock();
+    const client = server.client({ clock, timing: { ...QUICK, silenceMs: 1_000 } });
+    const events: SessionStreamEvent[] = [];
+    let silence: Promise<boolean> | undefined;
+    for await (const event of client.session('notes').events({ logs: true })) {
+      events.push(event);
+      if (event.id === '4') silence = eventually(() => clock.end(1_000), { what: 'the client waits for more' });
+    }
+    await silence;
     assert.deepEqual(texts(events), ['session', 'line 2', 'line 3', 'line 4', 'line 5', 'deleted']);
     assert.deepEqual(
       server.seen.map(({ url, headers }) => [url.split('?')[1], headers['last-event-id']]),
@@ -158,8 +165,9 @@ describe('the events of a session', () => {
 
   test('end where no server answers within the deadline', async () => {
     const server = await serving(stream(state('1'), 'open'));
+    const options = { deadlineMs: 50, clock: new LeapingClock() };
     const read = async () => {
-      for await (const _ of server.client({ deadlineMs: 50 }).session('notes').events()) await server.close();
+      for await (const _ of server.client(options).session('notes').events()) await server.close();
     };
     const error = await rejection(read());
     assert.ok(error.cause instanceof ConnectionLost, inspect(error));
@@ -171,24 +179,11 @@ describe('the events of a session', () => {
   ] as const) {
     test(`are asked for at most 12 times in ten seconds by a stream that brings ${what} and ends, again and again`, async () => {
       const control = new AbortController();
-      let time = 0;
-      // Waits between streams take exactly as long as they say, and no time of the test.
-      const clock = {
-        monotonic: () => time,
-        setTimer(ms: number, fn: () => void) {
-          if (ms > 5_000) return () => {};
-          const timer = setImmediate(() => {
-            time += ms;
-            if (time > 10_000) control.abort();
-            fn();
-          });
-          return () => clearImmediate(timer);
-        },
-      };
+      const clock = new LeapingClock({ leapMs: 5_000, leapt: (now) => void (now > 10_000 && control.abort()) });
       const server = await serving(stream(text));
       const client = server.client({ clock, timing: {}, deadlineMs: 300_000 });
       await rejection(all(client.session('notes').events({ signal: control.signal })));
-      assert.ok(time > 10_000);
+      assert.ok(clock.monotonic() > 10_000);
       assert.ok(server.seen.length >= 5 && server.seen.length <= 12, `${server.seen.length} requests`);
     });
   }

@@ -12,7 +12,18 @@ import {
   TurnFailed,
   TurnTimedOut,
 } from '../../../../clients/typescript/src/index.ts';
-import { type Answerer, cut, cutBody, json, Misbehaving, problem, QUICK, rejection, session, turn } from './server.ts';
+import {
+  type Answerer,
+  cut,
+  cutBody,
+  json,
+  LeapingClock,
+  Misbehaving,
+  problem,
+  rejection,
+  session,
+  turn,
+} from './server.ts';
 
 const servers: Misbehaving[] = [];
 afterEach(async () => {
@@ -118,7 +129,9 @@ describe('the result of a turn', () => {
 
   test('is not waited for longer than the deadline, and the turn goes on', async () => {
     const server = await serving(json(200, turn('notes-1', { phase: 'Running' })));
-    const error = await rejection(server.client().session('notes').turn('notes-1').result({ deadlineMs: 30 }));
+    const error = await rejection(
+      server.client({ clock: new LeapingClock() }).session('notes').turn('notes-1').result({ deadlineMs: 30 }),
+    );
     assert.ok(error instanceof DeadlineExceeded);
     assert.match(error.message, /has not ended within 0\.03 s, and goes on$/);
     assert.ok(paths(server).every((path) => path.startsWith('GET ')));
@@ -183,7 +196,9 @@ describe('the question of a turn', () => {
 
   test('that nobody decides leaves the wait going on', async () => {
     const server = await serving(asks);
-    const error = await rejection(server.client().session('notes').turn('notes-1').result({ deadlineMs: 30 }));
+    const error = await rejection(
+      server.client({ clock: new LeapingClock() }).session('notes').turn('notes-1').result({ deadlineMs: 30 }),
+    );
     assert.ok(error instanceof DeadlineExceeded);
   });
 
@@ -278,7 +293,7 @@ describe('the sessions', () => {
 
   test('give up a wait between two tries with the client’s own times', async () => {
     const server = await serving(problem(503, 'Overloaded'));
-    const client = server.client({ deadlineMs: 20, timing: { ...QUICK, baseMs: 1, maxMs: 1 } });
+    const client = server.client({ deadlineMs: 20, clock: new LeapingClock() });
     assert.ok((await rejection(client.sessions.get('notes'))) instanceof DeadlineExceeded);
   });
 });

@@ -7,6 +7,49 @@ export const TOKEN = 'a-secret-token';
 /** Limits and waits that take no time of a test. */
 export const QUICK = { attemptMs: 60_000, waitMs: 30_000, silenceMs: 60_000, unansweredMs: 1, baseMs: 1, maxMs: 2 };
 
+/**
+ * Clock of a client whose short waits are over at once, and take as long as they say; longer ones are over when the test says so. No test depends
+ * on how fast the machine is.
+ */
+export class LeapingClock {
+  #now = 0;
+  readonly #long = new Set<{ ms: number; fn: () => void }>();
+  readonly #leapMs: number;
+  readonly #leapt: (now: number) => void;
+
+  /** `leapMs`: the longest wait that is over at once; `leapt` gets the time after each. */
+  constructor({ leapMs = 10, leapt = () => {} }: { leapMs?: number; leapt?: (now: number) => void } = {}) {
+    this.#leapMs = leapMs;
+    this.#leapt = leapt;
+  }
+
+  monotonic(): number {
+    return this.#now;
+  }
+
+  setTimer(ms: number, fn: () => void): () => void {
+    if (ms <= this.#leapMs) {
+      const timer = setImmediate(() => {
+        this.#now += ms;
+        this.#leapt(this.#now);
+        fn();
+      });
+      return () => clearImmediate(timer);
+    }
+    const wait = { ms, fn };
+    this.#long.add(wait);
+    return () => void this.#long.delete(wait);
+  }
+
+  /** Ends the waits of this length; returns whether there was one. */
+  end(ms: number): boolean {
+    const over = [...this.#long].filter((wait) => wait.ms === ms);
+    this.#now += over.length > 0 ? ms : 0;
+    for (const { fn } of over) fn();
+    return over.length > 0;
+  }
+}
+
 export interface Seen {
   method: string;
   url: string;

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from berth_client import (
+    AsyncApproval,
     ConnectionLost,
     DeadlineExceeded,
     NotBerth,
@@ -195,6 +196,37 @@ async def test_a_turn_that_waits_for_an_approval_is_asked_for_ever_more_slowly()
                 await handle.result(deadline=0.3)
     assert len(server.requests) < 100
     assert server.requests[-1].target.endswith("&requestId=1"), "the wait names the question that it is not for"
+
+
+async def test_each_question_is_handed_over_once_and_the_wait_goes_on() -> None:
+    first_question = turn("AwaitingApproval", approval={"requestId": "1", "prompt": "One?"})
+    second_question = turn("AwaitingApproval", approval={"requestId": "2", "prompt": "Two?"})
+    decided = turn("AwaitingApproval", approval={"requestId": "2", "prompt": "Two?", "decided": {"decision": "Deny"}})
+    states = [turn("Running"), first_question, first_question, second_question, decided, turn("Succeeded", output=1)]
+    asked: list[str | None] = []
+
+    async def decide(question: AsyncApproval) -> None:
+        asked.append(question.prompt)
+
+    def answer(request: Request) -> Answers:
+        return run("Queued", turn=turn("Queued")) if request.method == "POST" else reply(200, states[request.number - 1])
+
+    with Server(answer) as server:
+        async with client(server.url) as berth:
+            assert (await berth.run(input=1, on_approval=decide)).output == 1
+    assert asked == ["One?", "Two?"]
+
+
+async def test_an_output_is_read_in_pieces() -> None:
+    content = b"[" + b"1," * 100_000 + b"1]"
+    with Server(lambda request: reply(200, content) if request.number else problem(404, "NoOutput")) as server:
+        async with client(server.url, max_answer=1000) as berth:
+            handle = berth.session("s").turn("s-1")
+            with pytest.raises(problems.NoOutput):
+                async with handle.stream_output():
+                    pass
+            async with handle.stream_output() as pieces:
+                assert b"".join([piece async for piece in pieces]) == content
 
 
 async def test_a_delete_whose_answer_was_lost_succeeds_with_a_404_and_one_that_was_not_fails() -> None:

@@ -80,6 +80,16 @@ async def test_a_stream_that_ends_at_once_is_begun_at_most_twelve_times_in_ten_s
     assert len(waited) == 12 and sum(waited[:11]) >= 10
 
 
+async def test_a_namespace_is_followed_over_its_sessions() -> None:
+    events = [event(str(n), "session", {**SESSION, "session": f"s-{n}", "uid": f"uid-{n}"}) for n in range(3)]
+    gone = event("3", "deleted", {"session": "s-0", "uid": "uid-0"})
+    with Server(lambda request: STREAM + b"".join(events) + gone if request.number == 0 else STREAM + events[0]) as server:
+        async with client(server.url) as berth, berth.events() as stream:
+            seen = [(await anext(stream)).data["session"] for _ in range(5)]
+    assert seen == ["s-0", "s-1", "s-2", "s-0", "s-0"]
+    assert server.requests[1].headers["last-event-id"] == "3"
+
+
 async def test_another_session_of_the_name_is_not_followed() -> None:
     taken = event("1", "session", {**SESSION, "uid": "other"})
     answers = [STREAM + event("1", "session", SESSION), STREAM + taken]

@@ -14,7 +14,8 @@ class AsyncApproval:
         self.turn = turn
         """Name of the turn."""
         self.request_id: str = asked["requestId"]
-        self.prompt: str = asked["prompt"]
+        self.prompt: str | None = asked.get("prompt")
+        """What people are asked; None where only the id is known."""
         self.payload: Any = asked.get("payload")
         """Further data of the question; None without any."""
 

@@ -13,11 +13,12 @@ from .._paths import path, query
 from .._retry import Timing
 from .._server import Token, choose_server
 from ._calls import AsyncCalls
+from ._events import AsyncEvents
 from ._http import AsyncHttp, OnRequest
 from ._result import AsyncResult
 from ._session import AsyncSession
 from ._sessions import AsyncSessions
-from ._turn import TERMINAL
+from ._turn import TERMINAL, OnApproval
 
 _MAX_ANSWER = 64 * 1024 * 1024
 
@@ -72,23 +73,26 @@ class AsyncBerth:
         labels: dict[str, str] | None = None,
         annotations: dict[str, str] | None = None,
         idempotency_key: str | None = None,
+        on_approval: OnApproval | None = None,
         deadline: float | None = None,
     ) -> "AsyncResult":
         """Runs one input in a session of its own and returns the result. `class_` and `input` are fields of its spec; `spec` has what else it may have.
 
-        Raises TurnFailed, TurnTimedOut, TurnCancelled, or DeadlineExceeded. The run goes on then: a call with the same `idempotency_key`
+        `on_approval` is called with each question of the agent. Raises TurnFailed, TurnTimedOut, TurnCancelled, or DeadlineExceeded. The run goes on then: a call with the same `idempotency_key`
         waits for it again.
         """
         fields = {"class": ABSENT if class_ is None else class_, "input": input}
         content = body(spec, fields, name, labels, annotations)
         key = secrets.token_hex(16) if idempotency_key is None else idempotency_key
         try:
-            return await self._run(content, key, self._calls.deadline(deadline))
+            return await self._run(content, key, on_approval, self._calls.deadline(deadline))
         except BerthError as error:
             error.idempotency_key = key
             raise
 
-    async def _run(self, content: dict[str, Any], key: str, until: Deadline) -> "AsyncResult":
+    async def _run(
+        self, content: dict[str, Any], key: str, on_approval: OnApproval | None, until: Deadline
+    ) -> "AsyncResult":
         wait = min(self._calls.timing.wait, 60.0, until.left())
         target = path("namespaces", self.namespace, "runs") + query(wait=f"{max(1, int(wait * 1000))}ms")
         answer = await self._calls.create(target, content, key, until, wait)
@@ -96,10 +100,15 @@ class AsyncBerth:
         meta = answer.read(lambda: data["session"]["metadata"])
         session = AsyncSession(self._calls, meta["namespace"], meta["name"], data["session"])
         turn = session.turn(answer.read(lambda: answer.headers["location"].rsplit("/", 1)[1]))
-        turn.data = data.get("turn")
+        turn.object = data.get("turn")
         if turn.phase in TERMINAL:
             return await turn._result(answer, _json.member(answer.text(), "output"), until)
-        return await turn.result(deadline=max(until.left(), 0.001))
+        return await turn.result(on_approval=on_approval, deadline=max(until.left(), 0.001))
+
+    def events(self, *, after: str | None = None) -> "AsyncEvents":
+        """Follows all sessions and turns of the namespace, without the events of agents and without lines. It has no end."""
+        target = path("namespaces", self.namespace, "events")
+        return AsyncEvents(self._calls, target, after, None, is_last=lambda event: False, is_of_one=False)
 
     async def aclose(self) -> None:
         """Closes the connections."""

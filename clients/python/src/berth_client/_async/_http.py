@@ -2,7 +2,7 @@
 
 import ssl
 from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 
 import httpx2
 
@@ -12,7 +12,7 @@ from .._errors import ConnectionLost, DeadlineExceeded, OutputTooLarge
 from .._retry import Timing
 from .._server import Server
 from .._version import VERSION
-from ._io import limit
+from ._io import limit, pieces_of
 
 OnRequest = Callable[[str, str, int | Exception], None]
 """Called with method, URL and the status of each answer, or the error that came instead."""
@@ -62,15 +62,17 @@ class AsyncHttp:
         try:
             with limit(deadline.left()):
                 async with self.stream(method, target, headers, body, silence) as (response, answer):
-                    async for piece in response.aiter_raw():
-                        pieces.append(piece)
-                        size += len(piece)
-                        if size > self._max_answer:
-                            raise OutputTooLarge(
-                                f"{what}: the answer has more than {self._max_answer} bytes. Read it in pieces, or give a larger max_answer="
-                            )
-                        if deadline.left() == 0:
-                            raise deadline.exceeded(what)
+                    async with aclosing(pieces_of(response)) as content:
+                        async for piece in content:
+                            pieces.append(piece)
+                            size += len(piece)
+                            if size > self._max_answer:
+                                raise OutputTooLarge(
+                                    f"{what}: the answer has more than {self._max_answer} bytes. An output is read in pieces by "
+                                    "stream_output(); or give the client a larger max_answer="
+                                )
+                            if deadline.left() == 0:
+                                raise deadline.exceeded(what)
         except DeadlineExceeded:
             raise
         except TimeoutError:

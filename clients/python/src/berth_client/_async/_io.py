@@ -1,6 +1,7 @@
 """What the two halves of the package do differently. This file and its sibling are written by hand; the others of the sync half are generated."""
 
 import inspect
+from collections.abc import AsyncGenerator
 from contextlib import AbstractContextManager
 
 import anyio
@@ -24,6 +25,11 @@ async def token_of(token: Token) -> str:
         made = token()
         return check_token(await made if inspect.isawaitable(made) else made, "what the function token returned")
     return read_token(token)
+
+
+def pieces_of(response: httpx2.Response) -> AsyncGenerator[bytes, None]:
+    """Returns the content as it comes. Close it: the collection of garbage would, but late."""
+    return response.aiter_raw()
 
 
 async def interrupt(response: httpx2.Response) -> None:

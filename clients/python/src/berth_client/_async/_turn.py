@@ -1,4 +1,6 @@
 import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING
 
 from .. import _json, problems, wire
@@ -13,11 +15,14 @@ from ._calls import AsyncCalls
 from ._events import AsyncEvents, end_of_turn, of_turn
 from ._io import sleep
 from ._result import AsyncResult
+from ._streaming import AsyncStreaming
 
 if TYPE_CHECKING:
     from ._session import AsyncSession
 
 TERMINAL = frozenset({"Succeeded", "Failed", "Cancelled", "TimedOut"})
+OnApproval = Callable[[AsyncApproval], Awaitable[None]]
+"""What is done with a question."""
 _MOST_WAIT = 60.0
 """Seconds that the server waits at most."""
 
@@ -29,18 +34,18 @@ class AsyncTurn:
         self._calls = calls
         self.session = session
         self.name = name
-        self.data = data
+        self.object: wire.Turn | None = data
         """The turn as it was read last."""
 
     @property
     def uid(self) -> str | None:
         """UID of the turn, once it was read: calls then leave another turn that has come under the name alone."""
-        return self.data["metadata"]["uid"] if self.data else None
+        return self.object["metadata"]["uid"] if self.object else None
 
     @property
     def phase(self) -> str | None:
         """Phase when it was read last."""
-        return self.data.get("status", {}).get("phase", "Queued") if self.data else None
+        return self.object.get("status", {}).get("phase", "Queued") if self.object else None
 
     def _path(self, *parts: str) -> str:
         return self.session._path("turns", self.name, *parts)
@@ -53,18 +58,21 @@ class AsyncTurn:
         """Waits until the turn has ended or asks for an approval. Raises DeadlineExceeded; the turn goes on then."""
         return self._read(await self._until(self._calls.deadline(deadline), stops_at_question=True))
 
-    async def result(self, *, deadline: float | None = None) -> "AsyncResult":
+    async def result(
+        self, *, on_approval: "OnApproval | None" = None, deadline: float | None = None
+    ) -> "AsyncResult":
         """Waits for the end of the turn, also while it waits for an approval, and returns what it has returned.
 
+        `on_approval` is called with each question. Without it others decide.
         Raises TurnFailed, TurnTimedOut, TurnCancelled, or DeadlineExceeded; the turn goes on then.
         """
         until = self._calls.deadline(deadline)
-        answer = await self._until(until)
+        answer = await self._until(until, on_approval)
         return await self._result(answer, _json.member(answer.text(), "status", "output"), until)
 
     async def _result(self, answer: Answer, output: str | None, deadline: Deadline) -> "AsyncResult":
         """Returns the result of this turn, which has ended; raises where it did not succeed. `output`: as it is known already."""
-        data = self.data
+        data = self.object
         assert data is not None
         if self.phase in TURN_ERRORS:
             raise TURN_ERRORS[self.phase](data)
@@ -76,8 +84,10 @@ class AsyncTurn:
         text = output
         return answer.read(lambda: AsyncResult(self.session, self, text))
 
-    async def _until(self, deadline: Deadline, *, stops_at_question: bool = False) -> Answer:
-        """Asks until the turn has ended, or asks for an approval, and keeps it in `data`."""
+    async def _until(
+        self, deadline: Deadline, on_approval: "OnApproval | None" = None, *, stops_at_question: bool = False
+    ) -> Answer:
+        """Asks until the turn has ended, or asks for an approval, and keeps it in `object`."""
         early = 0
         question: AsyncApproval | None = None
         try:
@@ -92,6 +102,8 @@ class AsyncTurn:
                 question = self.asks()
                 if self.phase in TERMINAL or (stops_at_question and question):
                     return answer
+                if on_approval is not None and question is not None and question.request_id != known:
+                    await on_approval(question)
                 # The server answers sooner where it stops, or where the turn asks something new.
                 early = early + 1 if time.monotonic() - asked < wait / 2 else 0
                 if early:
@@ -101,6 +113,24 @@ class AsyncTurn:
         except DeadlineExceeded as error:
             error.turn = self
             raise
+
+    @asynccontextmanager
+    async def stream_output(self, *, deadline: float | None = None) -> "AsyncGenerator[AsyncGenerator[bytes, None], None]":
+        """Yields the output of a turn that has ended as JSON in pieces, for one that memory should not hold.
+
+        Raises problems.NoOutput, problems.TurnNotFinished, DeadlineExceeded, or ConnectionLost where the connection breaks.
+        """
+        until = self._calls.deadline(deadline)
+        target = self._path("output")
+
+        async def attempt(token: str) -> AsyncStreaming:
+            headers = {"authorization": f"Bearer {token}", "accept": "application/json"}
+            return await AsyncStreaming.open(self._calls.http, target, headers, self._calls.timing.answer)
+
+        what = f"GET {target}"
+        async with aclosing(await self._calls.repeat(attempt, what, until)) as streaming:
+            async with aclosing(streaming.rest(until, what)) as pieces:
+                yield pieces
 
     async def cancel(self, *, deadline: float | None = None) -> None:
         """Cancels the turn; one that has ended stays as it is."""
@@ -117,14 +147,13 @@ class AsyncTurn:
         content: wire.ArtifactList = answer.json()
         return answer.read(lambda: [AsyncArtifact(self._calls, self._path("artifacts", item["name"]), item) for item in content["items"]])
 
-    async def approval(self, *, deadline: float | None = None) -> "AsyncApproval | None":
-        """Reads the turn and returns what it asks; None where it waits for no decision."""
-        await self.get(deadline=deadline)
-        return self.asks()
+    def approval(self, request_id: str) -> "AsyncApproval":
+        """Returns a handle of a question whose id is known; sends no request."""
+        return AsyncApproval(self._calls, self._path("approvals"), self.name, {"requestId": request_id})
 
     def asks(self) -> "AsyncApproval | None":
         """Returns what the turn asked when it was read last; None where it waited for no decision."""
-        asked = self.data.get("status", {}).get("approval") if self.data else None
+        asked = self.object.get("status", {}).get("approval") if self.object else None
         if self.phase != "AwaitingApproval" or asked is None or "decided" in asked:
             return None
         return AsyncApproval(self._calls, self._path("approvals"), self.name, asked)
@@ -156,7 +185,7 @@ class AsyncTurn:
             raise problems.UIDMismatch(
                 "UIDMismatch", f'Turn "{self.name}" has the UID {uid}, and {self.uid} was meant, which is gone.', status=409
             )
-        self.data = data
+        self.object = data
         return data
 
     def __repr__(self) -> str:

@@ -37,6 +37,12 @@ class AsyncTurns:
         data: wire.Turn = answer.json()
         return answer.read(lambda: AsyncTurn(self._calls, self._session, data["metadata"]["name"], data))
 
+    async def get(self, name: str, *, deadline: float | None = None) -> "AsyncTurn":
+        """Reads a turn."""
+        turn = AsyncTurn(self._calls, self._session, name)
+        await turn.get(deadline=deadline)
+        return turn
+
     async def list(
         self, *, phase: str | None = None, label_selector: str | None = None, deadline: float | None = None
     ) -> "AsyncIterator[AsyncTurn]":

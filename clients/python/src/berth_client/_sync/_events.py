@@ -36,6 +36,7 @@ class Events:
         uid: str | None,
         *,
         is_last: Callable[[Any], bool],
+        is_of_one: bool = True,
         is_shown: Callable[[Any], bool] = lambda event: True,
         has_ended: Callable[[], bool] | None = None,
     ) -> None:
@@ -43,6 +44,7 @@ class Events:
         self._target = target
         self._after = after
         self._uid = uid
+        self._is_of_one = is_of_one
         self._is_last = is_last
         self._is_shown = is_shown
         # A stream without `after` leaves out turns that have ended: this is asked once it is open.
@@ -80,7 +82,8 @@ class Events:
     def _event(self, raw: Raw) -> Any:
         try:
             event = Event(raw.id or "", raw.type, _json.parse(raw.data))
-            uid = event.data["uid"] if event.type in ("session", "deleted") and "turn" not in event.data else self._uid
+            tells_session = event.type in ("session", "deleted") and "turn" not in event.data
+            uid = event.data["uid"] if tells_session and self._is_of_one else self._uid
         except (LookupError, TypeError, ValueError) as error:
             raise ReleaseMismatch(
                 f"GET {self._target}: an event of type {raw.type} cannot be read. The server is of release "

@@ -3,7 +3,7 @@
 
 import ssl
 from collections.abc import Generator, Callable, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import httpx2
 
@@ -13,7 +13,7 @@ from .._errors import ConnectionLost, DeadlineExceeded, OutputTooLarge
 from .._retry import Timing
 from .._server import Server
 from .._version import VERSION
-from ._io import limit
+from ._io import limit, pieces_of
 
 OnRequest = Callable[[str, str, int | Exception], None]
 """Called with method, URL and the status of each answer, or the error that came instead."""
@@ -63,15 +63,17 @@ class Http:
         try:
             with limit(deadline.left()):
                 with self.stream(method, target, headers, body, silence) as (response, answer):
-                    for piece in response.iter_raw():
-                        pieces.append(piece)
-                        size += len(piece)
-                        if size > self._max_answer:
-                            raise OutputTooLarge(
-                                f"{what}: the answer has more than {self._max_answer} bytes. Read it in pieces, or give a larger max_answer="
-                            )
-                        if deadline.left() == 0:
-                            raise deadline.exceeded(what)
+                    with closing(pieces_of(response)) as content:
+                        for piece in content:
+                            pieces.append(piece)
+                            size += len(piece)
+                            if size > self._max_answer:
+                                raise OutputTooLarge(
+                                    f"{what}: the answer has more than {self._max_answer} bytes. An output is read in pieces by "
+                                    "stream_output(); or give the client a larger max_answer="
+                                )
+                            if deadline.left() == 0:
+                                raise deadline.exceeded(what)
         except DeadlineExceeded:
             raise
         except TimeoutError:

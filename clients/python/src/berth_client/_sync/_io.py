@@ -3,7 +3,9 @@
 import inspect
 import socket
 import time
+from collections.abc import Generator
 from contextlib import AbstractContextManager, nullcontext, suppress
+from typing import cast
 
 import httpx2
 
@@ -30,6 +32,11 @@ def token_of(token: Token) -> str:
             raise ConfigurationError("the function token is a coroutine: give it to AsyncBerth, or a plain function to Berth")
         return check_token(made, "what the function token returned")
     return read_token(token)
+
+
+def pieces_of(response: httpx2.Response) -> Generator[bytes, None, None]:
+    """Returns the content as it comes. Close it: the collection of garbage would, but late."""
+    return cast(Generator[bytes, None, None], response.iter_raw())
 
 
 def interrupt(response: httpx2.Response) -> None:

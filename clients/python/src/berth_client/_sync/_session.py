@@ -19,19 +19,19 @@ class Session:
         self._calls = calls
         self.namespace = namespace
         self.name = name
-        self.data = data
+        self.object = data
         """The session as it was read last."""
         self.turns = Turns(calls, self)
 
     @property
     def uid(self) -> str | None:
         """UID of the session, once it was read: calls then leave another session that has come under the name alone."""
-        return self.data["metadata"]["uid"] if self.data else None
+        return self.object["metadata"]["uid"] if self.object else None
 
     @property
     def phase(self) -> str | None:
         """Phase when it was read last."""
-        return self.data.get("status", {}).get("phase", "Queued") if self.data else None
+        return self.object.get("status", {}).get("phase", "Queued") if self.object else None
 
     def _path(self, *parts: str) -> str:
         return path("namespaces", self.namespace, "sessions", self.name, *parts)
@@ -99,7 +99,7 @@ class Session:
             raise problems.UIDMismatch(
                 "UIDMismatch", f'Session "{self.name}" has the UID {uid}, and {self.uid} was meant, which is gone.', status=409
             )
-        self.data = data
+        self.object = data
         return data
 
     def __repr__(self) -> str:

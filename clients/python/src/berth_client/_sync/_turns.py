@@ -38,6 +38,12 @@ class Turns:
         data: wire.Turn = answer.json()
         return answer.read(lambda: Turn(self._calls, self._session, data["metadata"]["name"], data))
 
+    def get(self, name: str, *, deadline: float | None = None) -> "Turn":
+        """Reads a turn."""
+        turn = Turn(self._calls, self._session, name)
+        turn.get(deadline=deadline)
+        return turn
+
     def list(
         self, *, phase: str | None = None, label_selector: str | None = None, deadline: float | None = None
     ) -> "Iterator[Turn]":

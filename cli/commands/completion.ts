@@ -1,11 +1,12 @@
 import type { Command } from 'commander';
 import type { KubeObject, Resource, Stored } from '../../core/kube/types.ts';
 import { environments, sessionclasses, sessions, turns } from '../../core/resources/kinds.ts';
-import type { Cli } from '../cli.ts';
+import type { Cli, ClusterFlags } from '../cli.ts';
 import type { Cluster } from '../cluster/cluster.ts';
 import { type Candidates, candidates, type Named } from '../completion/candidates.ts';
 import { SCRIPTS, type Shell } from '../completion/scripts.ts';
 import { withCluster } from '../connect/connect.ts';
+import { withSession } from '../enter/open.ts';
 import { refused } from '../errors.ts';
 import { deadline } from '../wait/deadline.ts';
 
@@ -14,8 +15,15 @@ const NAMES_MS = 3_000;
 /** Maximum number of objects whose names are offered. */
 const MAX_NAMES = 500;
 
+type Names = NonNullable<Candidates['names']>;
 const namespaces: Resource = { group: '', version: 'v1', plural: 'namespaces', kind: 'Namespace', namespaced: false };
-const RESOURCES: Record<Named, Resource> = { sessions, turns, sessionclasses, environments, namespaces };
+const RESOURCES: Record<Exclude<Named, 'commands'>, Resource> = {
+  sessions,
+  turns,
+  sessionclasses,
+  environments,
+  namespaces,
+};
 
 /** Prints the completion script of a shell. */
 export async function completion(shell: Shell, cli: Cli): Promise<number> {
@@ -37,9 +45,12 @@ export async function complete(program: Command, words: string[], cli: Cli): Pro
 async function namesOf({ names, cluster: flags }: Candidates, cli: Cli): Promise<Candidates['words']> {
   if (!names) return [];
   using limit = deadline(cli, NAMES_MS);
+  const bounded = { ...cli, interrupted: limit.signal };
   try {
-    return await withCluster(flags, { ...cli, interrupted: limit.signal }, async (cluster) => {
-      const lists = await Promise.all(names.of.map((of) => list(of, names.session, cluster, limit.signal)));
+    const objects = names.of.filter((of) => of !== 'commands');
+    if (objects.length === 0) return await commandsOf(names, flags, bounded);
+    return await withCluster(flags, bounded, async (cluster) => {
+      const lists = await Promise.all(objects.map((of) => list(of, names.session, cluster, limit.signal)));
       return lists.flat().map((object) => [`${names.prefix ?? ''}${object.metadata.name}`, phaseOf(object)]);
     });
   } catch {
@@ -48,7 +59,28 @@ async function namesOf({ names, cluster: flags }: Candidates, cli: Cli): Promise
   }
 }
 
-async function list(of: Named, session: string | undefined, { api, namespace }: Cluster, signal: AbortSignal) {
+/** Ids of the commands of the session that stands before the word. */
+async function commandsOf(
+  { session, prefix = '' }: Names,
+  flags: ClusterFlags,
+  cli: Cli,
+): Promise<Candidates['words']> {
+  if (session === undefined) return [];
+  const { statusOf } = await import('./exec.ts');
+  return withSession(session, flags, cli, async ({ inside }) =>
+    (await inside.commands()).map((each): [string, string] => [
+      prefix + each.id,
+      `${statusOf(each)}: ${each.command.join(' ')}`,
+    ]),
+  );
+}
+
+async function list(
+  of: keyof typeof RESOURCES,
+  session: string | undefined,
+  { api, namespace }: Cluster,
+  signal: AbortSignal,
+) {
   const resource = RESOURCES[of];
   const { items } = await api.list(resource, {
     limit: MAX_NAMES,

@@ -129,14 +129,19 @@ async function kill(id: string, { inside }: Entered): Promise<number> {
 }
 
 async function list({ inside }: Entered, cli: Cli): Promise<number> {
-  const shown = (await inside.commands()).map(({ id, started, exit, detach: detached, command }) => [
-    id,
-    exit ? ended(exit) : detached ? 'Running, detached' : 'Running',
-    started,
-    command.join(' '),
+  const shown = (await inside.commands()).map((each) => [
+    each.id,
+    statusOf(each),
+    each.started,
+    each.command.join(' '),
   ]);
   await cli.out(table([['ID', 'STATUS', 'STARTED', 'COMMAND'], ...shown], { terminal: cli.terminal }));
   return EXIT.ok;
+}
+
+export function statusOf({ exit, detach: detached }: CommandListed): string {
+  if (exit) return ended(exit);
+  return detached ? 'Running, detached' : 'Running';
 }
 
 function ended({ code, signal, reason }: NonNullable<CommandListed['exit']>): string {

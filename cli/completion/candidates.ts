@@ -4,13 +4,13 @@ import type { ClusterFlags } from '../cli.ts';
 
 /** What can stand at the last word of a command line, found from the definitions of the commands alone. */
 
-/** Kind of objects whose names complete a word. */
-export type Named = 'sessions' | 'turns' | 'sessionclasses' | 'environments' | 'namespaces';
+/** Kind of objects whose names complete a word. Commands are no objects: those of a session are named by their ids. */
+export type Named = 'sessions' | 'turns' | 'sessionclasses' | 'environments' | 'namespaces' | 'commands';
 
 export interface Candidates {
   /** Fixed words, with a description where there is one. */
   words: [word: string, description?: string][];
-  /** Names of objects of the cluster; `session`: turns of this session only. `prefix` goes before each of them. */
+  /** Names of objects of the cluster; `session`: turns, or commands, of this session only. `prefix` goes before each of them. */
   names?: { of: Named[]; session?: string; prefix?: string };
   /** True where the word is a path. */
   files?: true;
@@ -19,8 +19,10 @@ export interface Candidates {
 }
 
 const NAMED_BY_FLAG: Record<string, Named> = {
+  '--attach': 'commands',
   '--class': 'sessionclasses',
   '--environment': 'environments',
+  '--kill': 'commands',
   '--namespace': 'namespaces',
   '--parent': 'sessions',
   '--session': 'sessions',
@@ -112,7 +114,8 @@ function ofValue(option: Option, operands: string[]): Found {
     return { words: [['ready'], ['suspended'], ['finished']], names: turn };
   }
   const of = NAMED_BY_FLAG[flag];
-  if (of) return { words: [], names: { of: [of], ...(of === 'turns' ? ofSession(operands) : {}) } };
+  if (of)
+    return { words: [], names: { of: [of], ...(of === 'turns' || of === 'commands' ? ofSession(operands) : {}) } };
   return /[<[](file|path|dir)/.test(option.flags) ? { words: [], files: true } : { words: [] };
 }
 

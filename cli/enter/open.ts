@@ -17,12 +17,12 @@ export interface Entered {
 }
 
 /** Calls `use` with the session's present pod. Rejects where there is no such session. */
-export async function withSession(
+export async function withSession<R>(
   name: string,
   flags: ClusterFlags,
   cli: Cli,
-  use: (entered: Entered) => Promise<number>,
-): Promise<number> {
+  use: (entered: Entered) => Promise<R>,
+): Promise<R> {
   return withCluster(flags, cli, async (cluster) => {
     const session = await getSession(cluster, name, cli.interrupted);
     // A session that cannot be entered is refused before anything else is asked.

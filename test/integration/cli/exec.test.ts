@@ -148,6 +148,10 @@ describe('commands inside a running session', skipIf(noHelper), () => {
       await caller.ok('exec', '--detach', 'notes', '--', 'sh', '-c', 'mkfifo go; echo a; read -r x <go; echo b; exit 4')
     ).trim();
     assert.match(await caller.ok('exec', '--list', 'notes'), new RegExp(`^${id} +Running, detached `, 'm'));
+    for (const flag of ['--attach', '--kill']) {
+      const offered = await caller.ok('__complete', '--', 'exec', 'notes', flag, id.slice(0, 4));
+      assert.match(offered, new RegExp(`^words\n${id}\tRunning, detached: sh -c mkfifo go; .*\n$`));
+    }
     const clients = [1, 2].map(() => caller.start(['exec', '--attach', id, 'notes']));
     await Promise.all(clients.map((client) => prints(client, /a\n/)));
     await exec('notes', '--', 'sh', '-c', 'echo now >go');

@@ -39,6 +39,8 @@ describe('the candidates for the last word', () => {
     assert.deepEqual(names('get turn '), { of: ['turns'] });
     assert.deepEqual(names('cancel notes --turn '), { of: ['turns'], session: 'notes' });
     assert.deepEqual(names('wait notes --for='), { of: ['turns'], prefix: '--for=turn=', session: 'notes' });
+    assert.deepEqual(names('exec notes --attach '), { of: ['commands'], session: 'notes' });
+    assert.deepEqual(names('exec notes --kill='), { of: ['commands'], session: 'notes', prefix: '--kill=' });
     assert.equal(names('turn notes '), undefined);
     assert.deepEqual(names('files ls '), { of: ['sessions'] });
   });

@@ -4,6 +4,7 @@ import { firstTurnName } from '../../core/resources/names.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
 import { withCluster } from '../connect/connect.ts';
 import { showDryRun } from '../create/dry-run.ts';
+import { tellOfRealClusters } from '../create/embedded-notes.ts';
 import type { NewTurn } from '../create/new-objects.ts';
 import {
   type CreationFlags,
@@ -49,6 +50,7 @@ export async function create(
       name: manifest.turn.name ?? firstTurnName(name),
     };
     if (flags.dryRun) return showDryRun({ session, turn }, flags.dryRun, flags.output, cluster, cli);
+    await tellOfRealClusters(session.spec, cluster, cli);
     const created = await cluster.createSession(session, turn, cli);
     await print(created.turn ? [created.session, created.turn] : [created.session], flags, cli);
     return 0;

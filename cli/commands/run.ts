@@ -7,6 +7,7 @@ import type { Cluster } from '../cluster/cluster.ts';
 import { withCluster } from '../connect/connect.ts';
 import { turnSpec } from '../create/create.ts';
 import { showDryRun } from '../create/dry-run.ts';
+import { tellOfRealClusters } from '../create/embedded-notes.ts';
 import type { NewTurn } from '../create/new-objects.ts';
 import {
   type CreationFlags,
@@ -68,6 +69,7 @@ export async function run(words: string[], given: RunFlags, cli: Cli): Promise<n
       : await sessionOfFlags(name, words, flags, { turns: 'One' }, cluster, cli, asked);
     session.spec.turns = 'One';
     if (flags.dryRun) return showDryRun({ session, turn }, flags.dryRun, flags.output, cluster, cli);
+    await tellOfRealClusters(session.spec, cluster, cli);
     const created = await cluster.createSession(session, turn, cli);
     if (!created.turn) throw new TypeError('the session was created without its turn');
     if (!flags.detach) cli.say(`session ${name}`);

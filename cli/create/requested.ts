@@ -8,6 +8,7 @@ import { refused } from '../errors.ts';
 import { packFiles } from '../files/agent-files.ts';
 import { type InputFlags, readInput } from '../input/input.ts';
 import { checkAllowed, checkTurn } from './allowed.ts';
+import { tellMachinePaths } from './embedded-notes.ts';
 import { type Manifest, readManifest } from './manifest.ts';
 import { inputOf, type ManifestFlags, refuseConflicts } from './manifest-flags.ts';
 import type { NewSession, NewTurn } from './new-objects.ts';
@@ -63,6 +64,8 @@ export async function sessionOfFlags(
   first?: Asked,
 ): Promise<NewSession> {
   const wanted = await sessionSpec(name, words, flags, own, cluster, cli, first);
+  const isPrinted = flags.dryRun !== undefined && (flags.output === 'json' || flags.output === 'yaml');
+  if (isPrinted) await tellMachinePaths(wanted.spec, cluster, cli);
   const archive = flags.with && (await packFiles(flags.with, { cwd: cli.cwd, all: flags.withAll === true }));
   return { name, ...wanted, ...(flags.label && { metadata: { labels: flags.label } }), archive };
 }

@@ -26,7 +26,7 @@ export TOKEN="$(kubectl create token reader --audience berth)"`;
 
 /** Shell commands by page that are run before those of the page, for what its reader has already. */
 export const BEFORE: Readonly<Record<string, string>> = {
-  'README.md': 'berth local down',
+  'README.md': 'berth local down; rm -f "$BERTH_HOME/told-of-real-clusters"',
   'docs/agents/files.md': 'echo hello >words.txt',
   'docs/approvals.md': `${session('notes', { agent: { command: ['sh', '-c', ASKS] } })}
 ${turn('notes-1', { input: null })}

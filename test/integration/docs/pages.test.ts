@@ -12,13 +12,15 @@ const LIMIT_MS = 180_000;
 /** A folder with the examples, as a clone has it, and an embedded cluster of its own. */
 class Reader {
   readonly #root = mkdtempSync(join(tmpdir(), 'berth-docs-'));
+  readonly #home: string;
   readonly #env: NodeJS.ProcessEnv;
 
   constructor() {
     const bin = join(this.#root, 'bin');
     const home = join(this.#root, 'home');
     const { KUBECONFIG: _, ...own } = process.env;
-    this.#env = { ...own, PATH: `${bin}:${own.PATH}`, HOME: home, XDG_DATA_HOME: '', BERTH_HOME: join(home, 'berth') };
+    this.#home = join(home, 'berth');
+    this.#env = { ...own, PATH: `${bin}:${own.PATH}`, HOME: home, XDG_DATA_HOME: '', BERTH_HOME: this.#home };
     mkdirSync(home);
   }
 
@@ -33,6 +35,8 @@ class Reader {
     cpSync(join(CHECKOUT, 'examples'), join(folder, 'examples'), { recursive: true });
     for (const [name, content] of [...shownFiles('README.md'), ...shownFiles(page)])
       writeFileSync(join(folder, name), content);
+    // Who reads another page has created a session before.
+    if (page !== 'README.md') writeFileSync(join(this.#home, 'told-of-real-clusters'), '');
     // The port that pages name may be another program's.
     const port = String(await freePort());
     const typed = commands.map((command) => ({ ...command, typed: command.typed.replaceAll('8080', port) }));

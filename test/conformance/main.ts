@@ -1,0 +1,62 @@
+/**
+ * `make client-faults`: every scenario with every client, clean and with each fault at each exchange. `--only` has names of scenarios, clients
+ * and faults; of each kind that is named, the others are left out. `--count` runs with a fault are chosen by the seed.
+ */
+import assert from 'node:assert/strict';
+import { parseArgs } from 'node:util';
+import { pythonTools } from '../support/python-tools.ts';
+import { seededRandom } from '../support/random.ts';
+import { Bench } from './bench.ts';
+import { pythonClient, TYPESCRIPT } from './clients.ts';
+import { chosen, type Failure, nameOf, perform, performClean } from './plan.ts';
+import { FAULTS } from './proxy/faults.ts';
+import { scenarios } from './scenario.ts';
+
+const LANES = 4;
+
+const { values } = parseArgs({
+  options: {
+    only: { type: 'string', default: '' },
+    count: { type: 'string', default: '100000' },
+    seed: { type: 'string', default: '1' },
+  },
+});
+const words = values.only
+  .split(',')
+  .map((word) => word.trim())
+  .filter((word) => word !== '');
+const python = await pythonTools();
+const all = {
+  scenarios: scenarios(),
+  clients: [TYPESCRIPT, pythonClient('python', python), pythonClient('python-sync', python)],
+  faults: Object.keys(FAULTS).map((name) => ({ name })),
+};
+const known = Object.values(all).flatMap((kind) => kind.map(({ name }) => name));
+for (const word of words) assert.ok(known.includes(word), `--only: there is no ${word}; there are ${known.join(', ')}`);
+
+/** Those of a kind that are named; all, where none is. */
+function named<T extends { name: string }>(kind: readonly T[]): T[] {
+  const some = kind.filter(({ name }) => words.includes(name));
+  return some.length > 0 ? some : [...kind];
+}
+
+const start = performance.now();
+const seconds = () => `${Math.round((performance.now() - start) / 1000)} s`;
+const failures: Failure[] = [];
+const bench = await Bench.start(LANES);
+try {
+  const clean = await performClean(bench, named(all.scenarios), named(all.clients));
+  failures.push(...clean.report.failures);
+  const faults = new Set<string>(named(all.faults).map(({ name }) => name));
+  const possible = clean.faulty.filter(({ fault }) => faults.has(fault?.name ?? ''));
+  console.log(`${clean.report.runs} runs without a fault, ${possible.length} with one, ${seconds()}`);
+  const faulty = chosen(possible, Number(values.count), seededRandom(Number(values.seed)));
+  const report = await perform(bench, faulty, (run, _, ms) => console.log(`${nameOf(run)}: ${ms} ms`));
+  failures.push(...report.failures);
+  console.log(`${report.runs} runs with a fault, of which ${report.notMade} did not meet it, ${seconds()}`);
+} finally {
+  for (const { run, error } of failures) console.error(`\nfailed: ${run}\n${(error as Error).stack}`);
+  console.log(`${failures.length} failed`);
+  process.exitCode = failures.length > 0 ? 1 : 0;
+  await bench.close();
+}

@@ -1,0 +1,72 @@
+/** Scenarios: what both clients do, as data, and what has to come of it. */
+import { globSync, readFileSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import * as z from 'zod';
+import { FAULTS, type FaultName } from './proxy/faults.ts';
+
+const FOLDER = join(import.meta.dirname, 'scenarios');
+const faultName = z.enum(Object.keys(FAULTS) as [FaultName, ...FaultName[]]);
+
+const failure = z.strictObject({ class: z.string(), code: z.string().optional() });
+const expectation = z.strictObject({
+  /** Value of the step; of an object the members that are named. */
+  value: z.unknown().optional(),
+  error: failure.optional(),
+  /** Events of the agent and lines of its log that have to be among what is followed, each once and in order. */
+  agent: z.number().optional(),
+  lines: z.number().optional(),
+});
+const step = z.strictObject({
+  /** What is done: see the README. */
+  do: z.string(),
+  /** Name of the saved object that it is done to. */
+  on: z.string().optional(),
+  with: z.record(z.string(), z.unknown()).optional(),
+  /** Name under which what it returns is kept for later steps. */
+  save: z.string().optional(),
+  expect: expectation.optional(),
+});
+const schema = z.strictObject({
+  title: z.string(),
+  /** Marks of the inputs that have to run, each once, in this order. */
+  runs: z.array(z.string()).default([]),
+  /** Sessions with the label `run=$run` that are there in the end. */
+  sessions: z.number().default(0),
+  /** Files in $folder in the end, beside the token's, with what they have to be equal to. */
+  files: z.record(z.string(), z.enum(['$content'])).default({}),
+  /** Time that the server is asked to wait for the end of a turn, milliseconds. */
+  waitMs: z.number().default(5_000),
+  /** Where the client's token is: in the order, or in the file $tokenFile. */
+  token: z.enum(['given', 'file']).default('given'),
+  /** Faults that are left out, each with the reason. */
+  without: z.partialRecord(faultName, z.string()).default({}),
+  steps: z.array(step).min(1),
+});
+
+export type Scenario = z.infer<typeof schema> & { name: string };
+export type Step = Scenario['steps'][number];
+
+/** Returns all scenarios in the order of their names. Throws where one is not as the schema says. */
+export function scenarios(): Scenario[] {
+  return globSync('*.json', { cwd: FOLDER })
+    .sort()
+    .map((file) => {
+      const { success, data, error } = schema.safeParse(JSON.parse(readFileSync(join(FOLDER, file), 'utf8')));
+      if (!success) throw new Error(`${file}: ${z.prettifyError(error)}`);
+      return { ...data, name: basename(file, '.json') };
+    });
+}
+
+/** Replaces `$name` in all texts of a value. Throws for a name that has no value. */
+export function filled<T>(value: T, names: Readonly<Record<string, string>>): T {
+  if (typeof value === 'string') {
+    return value.replace(/\$([a-zA-Z]+)/g, (_, name: string) => {
+      const found = names[name];
+      if (found === undefined) throw new Error(`$${name} has no value`);
+      return found;
+    }) as T;
+  }
+  if (Array.isArray(value)) return value.map((item) => filled(item, names)) as T;
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, filled(member, names)])) as T;
+}

@@ -174,14 +174,25 @@ async def test_a_turn_without_success_is_an_error_of_its_phase(phase: str, error
                 await berth.session("s").turn("s-1").result()
 
 
-async def test_a_run_that_goes_on_is_waited_for_by_its_turn() -> None:
-    goes_on = reply(202, {"session": session(), "phase": "Queued"}, location="/v1/namespaces/default/sessions/s/turns/s-1")
-    answers = first(goes_on, reply(200, turn("Running")), reply(200, turn("Succeeded", outputRef="x")), reply(200, b"7.0"))
+async def test_a_run_without_a_turn_yet_is_asked_for_again_with_its_key_and_then_by_its_turn() -> None:
+    untaken = reply(202, {"session": session(), "phase": "Queued"})
+    answers = first(
+        untaken, untaken, run("Running"), reply(200, turn("Running")), reply(200, turn("Succeeded", outputRef="x")), reply(200, b"7.0")
+    )
     with Server(answers) as server:
         async with client(server.url) as berth:
             result = await berth.run(input=1)
     assert (result.output, result.text(), result.turn.name) == (7.0, "7.0", "s-1")
-    assert [request.path.rsplit("/", 1)[1] for request in server.requests] == ["runs", "s-1", "s-1", "output"]
+    assert [request.path.rsplit("/", 1)[1] for request in server.requests] == ["runs", "runs", "runs", "s-1", "s-1", "output"]
+    assert len({request.headers["idempotency-key"] for request in server.requests[:3]}) == 1
+
+
+async def test_a_run_that_is_not_taken_up_in_time_has_the_key_by_which_it_is_found_again() -> None:
+    with Server(lambda request: reply(202, {"session": session(), "phase": "Queued"})) as server:
+        async with client(server.url) as berth:
+            with pytest.raises(DeadlineExceeded) as caught:
+                await berth.run(input=1, idempotency_key="mine", deadline=0.3)
+    assert caught.value.idempotency_key == "mine"
 
 
 async def test_a_turn_that_waits_for_an_approval_is_asked_for_ever_more_slowly() -> None:

@@ -43,7 +43,19 @@ export async function awaitEnd(
     if (hasEnded(turn)) return answer;
     requestId = turn.status?.approval?.requestId;
     await look?.(turn);
-    early = clock.monotonic() - asked < Math.min(AT_ONCE_MS, waitMs) ? early + 1 : 0;
-    if (early > 0) await wait(clock, Math.min(backoffMs(timing, early), Math.max(0, end - clock.monotonic())), signal);
+    early = await pauseIfEarly(caller, { early, asked, waitMs, end, signal });
   }
+}
+
+/**
+ * Pauses after an answer that came before the server had waited, ever longer. Resolves with how many of them there were in a row. `asked` and `end` are
+ * times of the clock.
+ */
+export async function pauseIfEarly(
+  { clock, timing }: Caller,
+  { early, asked, waitMs, end, signal }: Record<'early' | 'asked' | 'waitMs' | 'end', number> & Pick<Limits, 'signal'>,
+): Promise<number> {
+  if (clock.monotonic() - asked >= Math.min(AT_ONCE_MS, waitMs)) return 0;
+  await wait(clock, Math.min(backoffMs(timing, early + 1), Math.max(0, end - clock.monotonic())), signal);
+  return early + 1;
 }

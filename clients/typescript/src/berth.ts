@@ -1,14 +1,15 @@
 import { addressOf } from './address.ts';
+import { pauseIfEarly } from './await-end.ts';
 import { type Clock, systemClock } from './clock.ts';
 import { hasEnded } from './ends.ts';
-import { ConfigurationError, NotBerth } from './errors.ts';
+import { ConfigurationError, DeadlineExceeded } from './errors.ts';
 import { type FollowOptions, follow, type NamespaceStreamEvent } from './follow.ts';
 import { RELEASE } from './generated/release.ts';
 import type * as wire from './generated/wire.ts';
 import { type Fetch, Http } from './http.ts';
 import { memberText, parseExact } from './numbers.ts';
 import { type CreateOptions, created, objectOf, pathOf } from './objects.ts';
-import { Caller, type Timing } from './retry.ts';
+import { Caller, type Json, type Timing } from './retry.ts';
 import { Session, Sessions } from './sessions.ts';
 import { type TokenSource, tokenOf } from './token.ts';
 import { Result, type ResultOptions, Turn } from './turns.ts';
@@ -121,35 +122,54 @@ export class Berth {
    * run is not Succeeded. `deadlineMs` is the limit of the whole wait; the run goes on when it is over.
    */
   async run<T = unknown>(spec: RunSpec, options: CreateOptions & ResultOptions = {}): Promise<Run<T>> {
-    const { deadlineMs, signal, onApproval, ...names } = options;
-    const { clock, timing } = this.#caller;
-    const start = clock.monotonic();
-    const waitMs = Math.min(timing.waitMs, deadlineMs ?? timing.waitMs);
-    const path = pathOf('namespaces', this.namespace, 'runs');
-    const answer = await created<wire.Run>(
-      this.#caller,
-      path,
-      spec,
-      { ...names, signal, deadlineMs: Math.min(this.#caller.deadlineMs, deadlineMs ?? Number.POSITIVE_INFINITY) },
-      { query: { wait: `${Math.ceil(waitMs)}ms` }, waitMs },
-    );
+    const { deadlineMs = Number.POSITIVE_INFINITY, signal, onApproval, ...names } = options;
+    const { clock } = this.#caller;
+    const end = clock.monotonic() + deadlineMs;
+    const answer = await this.#begun(spec, { ...names, signal }, end);
     const { session: ofRun, turn: object } = answer.value;
     const { name } = objectOf(ofRun, 'run', this.#caller).metadata;
     const session = new Session(this.#caller, { namespace: this.namespace, name }, ofRun);
-    const place = { namespace: this.namespace, session: name, turn: object?.metadata.name ?? turnIn(answer.headers) };
-    const turn = new Turn(this.#caller, place, object);
-    const leftMs = deadlineMs === undefined ? undefined : Math.max(1, deadlineMs - (clock.monotonic() - start));
-    const limits = { signal, deadlineMs: leftMs };
-    if (object === undefined || !hasEnded(object))
-      return new Run(session, await turn.result<T>({ ...limits, onApproval }));
+    const turn = new Turn(
+      this.#caller,
+      { namespace: this.namespace, session: name, turn: object.metadata.name },
+      object,
+    );
+    const limits = { signal, deadlineMs: Math.max(1, end - clock.monotonic()) };
+    if (!hasEnded(object)) return new Run(session, await turn.result<T>({ ...limits, onApproval }));
     const text = () => memberText(answer.text, 'output') ?? '';
     return new Run(session, await turn.resultOf<T>(object, { value: answer.value.output, text }, limits));
   }
+  /**
+   * Creates a run; resolves with the answer that has its turn. Until the cluster has taken the run up there is none that could be waited for: the same
+   * request with the same key waits on. `end` is a time of the clock.
+   */
+  async #begun(
+    spec: RunSpec,
+    { idempotencyKey = globalThis.crypto.randomUUID(), signal, ...names }: CreateOptions,
+    end: number,
+  ): Promise<Json<BegunRun>> {
+    const { clock, timing } = this.#caller;
+    const path = pathOf('namespaces', this.namespace, 'runs');
+    for (let early = 0; ; ) {
+      const asked = clock.monotonic();
+      const leftMs = end - asked;
+      if (leftMs <= 0) {
+        const error = new DeadlineExceeded(`POST ${path}: the run has not been taken up in time, and goes on`);
+        error.idempotencyKey = idempotencyKey;
+        throw error;
+      }
+      const waitMs = Math.ceil(Math.min(timing.waitMs, leftMs));
+      const answer = await created<wire.Run>(
+        this.#caller,
+        path,
+        spec,
+        { ...names, idempotencyKey, signal, deadlineMs: Math.min(this.#caller.deadlineMs, leftMs) },
+        { query: { wait: `${waitMs}ms` }, waitMs },
+      );
+      if (answer.value.turn) return answer as Json<BegunRun>;
+      early = await pauseIfEarly(this.#caller, { early, asked, waitMs, end, signal });
+    }
+  }
 }
 
-/** Name of the turn of a run that has not been taken up yet. */
-function turnIn(headers: Headers): string {
-  const name = headers.get('location')?.split('/').at(-1);
-  if (name) return decodeURIComponent(name);
-  throw new NotBerth('the answer to a run names no turn');
-}
+type BegunRun = wire.Run & { turn: wire.Turn };

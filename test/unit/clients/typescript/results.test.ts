@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { inspect } from 'node:util';
 import { afterEach, describe, test } from 'vitest';
+import { systemClock } from '../../../../clients/typescript/src/clock.ts';
 import {
   type Approval,
   ConnectionLost,
@@ -230,18 +231,29 @@ describe('a run', () => {
     assert.deepEqual(paths(server), ['POST runs?wait=30000ms']);
   });
 
-  test('that is not over when the server has waited is asked for by its turn, also before it has one', async () => {
+  test('that has no turn yet is asked for again with its key, and then by its turn', async () => {
     const { turn: _, ...untaken } = run({});
-    const location = '/v1/namespaces/default/sessions/run-1/turns/run-1-1';
     const server = await serving(
       cut,
-      json(202, untaken, { location }),
+      json(202, untaken),
+      json(202, untaken),
+      json(202, run({ phase: 'Running' })),
       json(200, turn('run-1-1', { phase: 'Succeeded', output: 7 }, 'run-1')),
     );
     assert.equal((await server.client().run({ input: 1 })).output, 7);
-    assert.equal(paths(server)[2], 'GET sessions/run-1/turns/run-1-1?wait=30000ms');
-    const [first, second] = server.seen.map(({ headers }) => headers['idempotency-key']);
-    assert.equal(first, second);
+    const create = 'POST runs?wait=30000ms';
+    assert.deepEqual(paths(server), [create, create, create, create, 'GET sessions/run-1/turns/run-1-1?wait=30000ms']);
+    assert.equal(new Set(server.seen.slice(0, 4).map(({ headers }) => headers['idempotency-key'])).size, 1);
+  });
+
+  test('that is not taken up within the deadline rejects with the key by which it is found again', async () => {
+    const { turn: _, ...untaken } = run({});
+    const server = await serving(json(202, untaken));
+    const monotonic = () => (server.seen.length < 2 ? 0 : 60_000);
+    const client = server.client({ clock: { ...systemClock, monotonic } });
+    const error = await rejection(client.run({ input: 1 }, { deadlineMs: 60_000, idempotencyKey: 'mine' }));
+    assert.ok(error instanceof DeadlineExceeded);
+    assert.equal(error.idempotencyKey, 'mine');
   });
 
   test('that failed rejects with its error', async () => {

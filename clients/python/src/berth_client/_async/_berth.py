@@ -1,11 +1,13 @@
 import secrets
 import ssl
+import time
 from types import TracebackType
 from typing import Any, Self
 
 import httpx2
 
 from .. import _json, wire
+from .._answer import Answer
 from .._deadline import Deadline
 from .._errors import BerthError
 from .._given import ABSENT, body
@@ -93,14 +95,12 @@ class AsyncBerth:
     async def _run(
         self, content: dict[str, Any], key: str, on_approval: OnApproval | None, until: Deadline
     ) -> "AsyncResult":
-        wait = min(self._calls.timing.wait, 60.0, until.left())
-        target = path("namespaces", self.namespace, "runs") + query(wait=f"{max(1, int(wait * 1000))}ms")
-        answer = await self._calls.create(target, content, key, until, wait)
+        answer = await self._begun(content, key, until)
         data: wire.Run = answer.json()
         meta = answer.read(lambda: data["session"]["metadata"])
         session = AsyncSession(self._calls, meta["namespace"], meta["name"], data["session"])
-        turn = session.turn(answer.read(lambda: answer.headers["location"].rsplit("/", 1)[1]))
-        turn.object = data.get("turn")
+        turn = session.turn(answer.read(lambda: data["turn"]["metadata"]["name"]))
+        turn.object = data["turn"]
         if turn.phase in TERMINAL:
             return await turn._result(answer, _json.member(answer.text(), "output"), until)
         return await turn.result(on_approval=on_approval, deadline=max(until.left(), 0.001))
@@ -109,6 +109,24 @@ class AsyncBerth:
         """Follows all sessions and turns of the namespace, without the events of agents and without lines. It has no end."""
         target = path("namespaces", self.namespace, "events")
         return AsyncEvents(self._calls, target, after, None, is_last=lambda event: False, is_of_one=False)
+
+    async def _begun(self, content: dict[str, Any], key: str, until: Deadline) -> Answer:
+        """Creates a run and returns the answer that has its turn.
+
+        Until the cluster has taken the run up there is no turn that could be waited for: the same request with the same key waits on.
+        """
+        early = 0
+        while True:
+            wait = min(self._calls.timing.wait, 60.0, until.left())
+            asked = time.monotonic()
+            target = path("namespaces", self.namespace, "runs") + query(wait=f"{max(1, int(wait * 1000))}ms")
+            answer = await self._calls.create(target, content, key, until, wait)
+            run = answer.json()
+            if answer.read(lambda: "turn" in run):
+                return answer
+            early = await self._calls.pause_if_early(early, asked, wait, until)
+            if until.left() == 0:
+                raise until.exceeded("the run has not been taken up")
 
     async def aclose(self) -> None:
         """Closes the connections."""

@@ -1,6 +1,7 @@
 """Requests that are tried again until they are answered, refused for good, or their deadline is over."""
 
 import secrets
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -108,6 +109,16 @@ class AsyncCalls:
             except BerthError as error:
                 failures.append(error)
                 await self._before_next(error, len(failures), deadline, what)
+
+    async def pause_if_early(self, early: int, asked: float, wait: float, deadline: Deadline) -> int:
+        """Pauses after an answer that came before the server had waited, ever longer. Returns how many of them there were in a row.
+
+        `asked` is a time of the monotonic clock.
+        """
+        if time.monotonic() - asked >= wait / 2:
+            return 0
+        await sleep(min(pause(None, early + 1, self.timing), deadline.left()))
+        return early + 1
 
     async def _before_next(self, error: BerthError, failures: int, deadline: Deadline, what: str) -> None:
         """Waits until the next attempt. Raises the error where there is none, or DeadlineExceeded."""

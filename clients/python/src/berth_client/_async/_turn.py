@@ -8,12 +8,10 @@ from .._answer import Answer
 from .._deadline import Deadline
 from .._errors import TURN_ERRORS, DeadlineExceeded
 from .._paths import query
-from .._retry import pause
 from ._approval import AsyncApproval
 from ._artifact import AsyncArtifact
 from ._calls import AsyncCalls
 from ._events import AsyncEvents, end_of_turn, of_turn
-from ._io import sleep
 from ._result import AsyncResult
 from ._streaming import AsyncStreaming
 
@@ -105,9 +103,7 @@ class AsyncTurn:
                 if on_approval is not None and question is not None and question.request_id != known:
                     await on_approval(question)
                 # The server answers sooner where it stops, or where the turn asks something new.
-                early = early + 1 if time.monotonic() - asked < wait / 2 else 0
-                if early:
-                    await sleep(min(pause(None, early, self._calls.timing), deadline.left()))
+                early = await self._calls.pause_if_early(early, asked, wait, deadline)
                 if deadline.left() == 0:
                     raise deadline.exceeded(f"turn {self.name} is {self.phase}")
         except DeadlineExceeded as error:

@@ -9,12 +9,10 @@ from .._answer import Answer
 from .._deadline import Deadline
 from .._errors import TURN_ERRORS, DeadlineExceeded
 from .._paths import query
-from .._retry import pause
 from ._approval import Approval
 from ._artifact import Artifact
 from ._calls import Calls
 from ._events import Events, end_of_turn, of_turn
-from ._io import sleep
 from ._result import Result
 from ._streaming import Streaming
 
@@ -106,9 +104,7 @@ class Turn:
                 if on_approval is not None and question is not None and question.request_id != known:
                     on_approval(question)
                 # The server answers sooner where it stops, or where the turn asks something new.
-                early = early + 1 if time.monotonic() - asked < wait / 2 else 0
-                if early:
-                    sleep(min(pause(None, early, self._calls.timing), deadline.left()))
+                early = self._calls.pause_if_early(early, asked, wait, deadline)
                 if deadline.left() == 0:
                     raise deadline.exceeded(f"turn {self.name} is {self.phase}")
         except DeadlineExceeded as error:

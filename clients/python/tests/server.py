@@ -26,7 +26,12 @@ class Request:
 def reply(status: int, content: Any = b"", **headers: str) -> bytes:
     """Returns an answer; content other than bytes is sent as JSON. Underscores in names of headers stand for hyphens."""
     body = content if isinstance(content, bytes) else json.dumps(content).encode()
-    given = {"content-type": "application/json", "content-length": str(len(body)), "berth-version": "9.9.9", "connection": "close"}
+    given = {
+        "content-type": "application/json",
+        "content-length": str(len(body)),
+        "berth-version": "9.9.9",
+        "connection": "close",
+    }
     given |= {name.replace("_", "-"): value for name, value in headers.items()}
     head = "".join(f"{name}: {value}\r\n" for name, value in given.items())
     return f"HTTP/1.1 {status} X\r\n{head}\r\n".encode() + body
@@ -67,7 +72,9 @@ class Server:
         self._thread.start()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self._listening.shutdown(socket.SHUT_RDWR)
         self._listening.close()
         self._thread.join()
@@ -109,7 +116,11 @@ class Server:
 
 
 def turn(phase: str, **status: Any) -> dict[str, Any]:
-    return {"metadata": {"name": "s-1", "uid": "turn-uid"}, "spec": {"session": "s"}, "status": {"phase": phase, **status}}
+    return {
+        "metadata": {"name": "s-1", "uid": "turn-uid"},
+        "spec": {"session": "s"},
+        "status": {"phase": phase, **status},
+    }
 
 
 def session(name: str = "s", uid: str = "session-uid") -> dict[str, Any]:

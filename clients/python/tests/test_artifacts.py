@@ -20,7 +20,7 @@ def listing(**more: Any) -> bytes:
 
 
 def head(status: int, size: int) -> bytes:
-    return f"HTTP/1.1 {status} X\r\ncontent-type: application/octet-stream\r\netag: \"1\"\r\ncontent-length: {size}\r\n\r\n".encode()
+    return f'HTTP/1.1 {status} X\r\ncontent-type: application/octet-stream\r\netag: "1"\r\ncontent-length: {size}\r\n\r\n'.encode()
 
 
 def rest(request: Request) -> Answers:

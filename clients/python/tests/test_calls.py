@@ -177,7 +177,12 @@ async def test_a_turn_without_success_is_an_error_of_its_phase(phase: str, error
 async def test_a_run_without_a_turn_yet_is_asked_for_again_with_its_key_and_then_by_its_turn() -> None:
     untaken = reply(202, {"session": session(), "phase": "Queued"})
     answers = first(
-        untaken, untaken, run("Running"), reply(200, turn("Running")), reply(200, turn("Succeeded", outputRef="x")), reply(200, b"7.0")
+        untaken,
+        untaken,
+        run("Running"),
+        reply(200, turn("Running")),
+        reply(200, turn("Succeeded", outputRef="x")),
+        reply(200, b"7.0"),
     )
     with Server(answers) as server:
         async with client(server.url) as berth:
@@ -220,7 +225,9 @@ async def test_each_question_is_handed_over_once_and_the_wait_goes_on() -> None:
         asked.append(question.prompt)
 
     def answer(request: Request) -> Answers:
-        return run("Queued", turn=turn("Queued")) if request.method == "POST" else reply(200, states[request.number - 1])
+        return (
+            run("Queued", turn=turn("Queued")) if request.method == "POST" else reply(200, states[request.number - 1])
+        )
 
     with Server(answer) as server:
         async with client(server.url) as berth:

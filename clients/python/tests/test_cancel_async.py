@@ -43,7 +43,9 @@ CALLS: dict[str, Callable[[AsyncBerth], Awaitable[object]]] = {
 
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("begun", [(), (b"HTTP/1.1 2",), (STREAM,), (b"HTTP/1.1 503 X\r\ncontent-length: 9\r\n\r\n{",)])
-async def test_a_call_that_is_cancelled_while_it_reads_closes_its_connection(call: str, begun: tuple[bytes, ...]) -> None:
+async def test_a_call_that_is_cancelled_while_it_reads_closes_its_connection(
+    call: str, begun: tuple[bytes, ...]
+) -> None:
     with Server(lambda request: server.hang(*begun)) as server:
         async with client(server.url) as berth:
             await cancelled(CALLS[call](berth), server.hung.is_set)

@@ -83,7 +83,9 @@ async def test_a_stream_that_ends_at_once_is_begun_at_most_twelve_times_in_ten_s
 async def test_a_namespace_is_followed_over_its_sessions() -> None:
     events = [event(str(n), "session", {**SESSION, "session": f"s-{n}", "uid": f"uid-{n}"}) for n in range(3)]
     gone = event("3", "deleted", {"session": "s-0", "uid": "uid-0"})
-    with Server(lambda request: STREAM + b"".join(events) + gone if request.number == 0 else STREAM + events[0]) as server:
+    with Server(
+        lambda request: STREAM + b"".join(events) + gone if request.number == 0 else STREAM + events[0]
+    ) as server:
         async with client(server.url) as berth, berth.events() as stream:
             seen = [(await anext(stream)).data["session"] for _ in range(5)]
     assert seen == ["s-0", "s-1", "s-2", "s-0", "s-0"]

@@ -56,7 +56,9 @@ class Transport(httpx2.AsyncBaseTransport):
         if page == "runs":
             location = {**json, "location": "/v1/namespaces/default/sessions/s/turns/s-1"}
             whole = {"session": session(), "turn": turn("Running"), "phase": "Running"}
-            return httpx2.Response(202, headers=location, stream=Stream(httpx2.Response(200, json=whole).content, breaks))
+            return httpx2.Response(
+                202, headers=location, stream=Stream(httpx2.Response(200, json=whole).content, breaks)
+            )
         if page == "events":
             return httpx2.Response(200, stream=Stream(event("1", "turn", end), breaks))
         if page == "a":

@@ -79,7 +79,10 @@ def test_a_token_file_that_cannot_be_used_is_named_and_not_shown(tmp_path: Path,
 
 @pytest.mark.parametrize("deadline", [0, -1, float("nan")])
 def test_a_deadline_is_more_than_nothing(deadline: float) -> None:
-    with Berth("http://127.0.0.1:1", token="x") as berth, pytest.raises(ValueError, match="deadline must be more than 0"):
+    with (
+        Berth("http://127.0.0.1:1", token="x") as berth,
+        pytest.raises(ValueError, match="deadline must be more than 0"),
+    ):
         berth.session("s").get(deadline=deadline)
 
 

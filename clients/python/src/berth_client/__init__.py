@@ -1,10 +1,10 @@
 """Client of Berth: agent sessions on Kubernetes, over its HTTP API.
 
-    from berth_client import Berth
+from berth_client import Berth
 
-    with Berth() as berth:
-        run = berth.run(class_="default", input={"question": "six by seven"})
-        print(run.output)
+with Berth() as berth:
+    run = berth.run(class_="default", input={"question": "six by seven"})
+    print(run.output)
 """
 
 from . import problems, wire

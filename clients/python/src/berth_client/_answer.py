@@ -70,10 +70,15 @@ def not_berth(answer: Answer) -> NotBerth:
     """Returns the error for an answer that Berth does not give."""
     if answer.status in REDIRECTS and "location" in answer.headers:
         to = answer.headers["location"].split("?")[0]
-        text = f"it redirects to {to}, where no request and no token went. Give the URL that it leads to as the server's"
+        text = (
+            f"it redirects to {to}, where no request and no token went. Give the URL that it leads to as the server's"
+        )
     else:
         kind = answer.headers.get("content-type", "no content type")
-        text = f"it answered {answer.status} with {kind}, which is no answer of Berth's HTTP API. The server's URL is what stands before /v1"
+        text = (
+            f"it answered {answer.status} with {kind}, which is no answer of Berth's HTTP API. "
+            "The server's URL is what stands before /v1"
+        )
     return NotBerth(f"{answer.request}: {text}", status=answer.status, retry_after=_retry_after(answer))
 
 

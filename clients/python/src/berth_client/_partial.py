@@ -32,7 +32,9 @@ class PartialFile:
         os.replace(self._partial, self._path)
         self._file = None
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         if self._file is None:
             return
         self._file.close()

@@ -8,5 +8,9 @@ def path(*parts: str) -> str:
 
 def query(**values: str | float | bool | None) -> str:
     """Returns the query without what is None; empty without any."""
-    given = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in values.items() if value is not None}
+    given = {
+        key: str(value).lower() if isinstance(value, bool) else str(value)
+        for key, value in values.items()
+        if value is not None
+    }
     return "?" + urlencode(given) if given else ""

@@ -51,7 +51,9 @@ def check_token(token: str, origin: str) -> str:
     if token.startswith("/"):
         raise ConfigurationError(f"{origin} begins with /: for a file give token=pathlib.Path(…)")
     if not re.fullmatch(r"[\x21-\x7e]+", token):
-        raise ConfigurationError(f"{origin} is empty" if token == "" else f"{origin} has no token alone: one line without spaces")
+        raise ConfigurationError(
+            f"{origin} is empty" if token == "" else f"{origin} has no token alone: one line without spaces"
+        )
     return token
 
 
@@ -59,7 +61,9 @@ def read_token(path: "os.PathLike[str]") -> str:
     try:
         text = Path(path).read_text("utf-8")
     except (OSError, ValueError) as error:
-        raise ConfigurationError(f"the token's file {os.fspath(path)} cannot be read: {getattr(error, 'strerror', None) or 'no UTF-8'}") from None
+        raise ConfigurationError(
+            f"the token's file {os.fspath(path)} cannot be read: {getattr(error, 'strerror', None) or 'no UTF-8'}"
+        ) from None
     return check_token(text, f"the token's file {os.fspath(path)}")
 
 
@@ -71,7 +75,9 @@ def _check_url(url: str, origin: str, allow_plain_text: bool) -> bool:
     except ValueError as error:
         raise ConfigurationError(f"{origin}: {error}; it is a URL like {example}") from None
     if parts.scheme not in ("http", "https") or not host:
-        raise ConfigurationError(f"{origin}: the URL of a server begins with https:// or http://, for example {example}")
+        raise ConfigurationError(
+            f"{origin}: the URL of a server begins with https:// or http://, for example {example}"
+        )
     if parts.username or parts.password:
         raise ConfigurationError(f"{origin}: the URL has a user or a password; give a token instead")
     if parts.query or parts.fragment:
@@ -79,7 +85,8 @@ def _check_url(url: str, origin: str, allow_plain_text: bool) -> bool:
     local = host in ("localhost", "::1") or re.fullmatch(r"127(\.\d+){3}", host) is not None
     if parts.scheme == "http" and not local and not allow_plain_text:
         raise ConfigurationError(
-            f"{origin}: {host} would get the token unencrypted; use https://, or give allow_plain_text=True if the network between may read it"
+            f"{origin}: {host} would get the token unencrypted; use https://, "
+            "or give allow_plain_text=True if the network between may read it"
         )
     return local
 

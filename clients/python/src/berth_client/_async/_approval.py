@@ -20,13 +20,23 @@ class AsyncApproval:
         """Further data of the question; None without any."""
 
     async def approve(
-        self, *, response: Any = ABSENT, note: str | None = None, idempotency_key: str | None = None, deadline: float | None = None
+        self,
+        *,
+        response: Any = ABSENT,
+        note: str | None = None,
+        idempotency_key: str | None = None,
+        deadline: float | None = None,
     ) -> "wire.Approval":
         """Approves. The agent gets `response`, any JSON, and `note`, the reason in words. Takes the right to create approvals."""
         return await self._decide("Approve", response, note, idempotency_key, deadline)
 
     async def deny(
-        self, *, response: Any = ABSENT, note: str | None = None, idempotency_key: str | None = None, deadline: float | None = None
+        self,
+        *,
+        response: Any = ABSENT,
+        note: str | None = None,
+        idempotency_key: str | None = None,
+        deadline: float | None = None,
     ) -> "wire.Approval":
         """Denies. The turn goes on: the agent gets the decision."""
         return await self._decide("Deny", response, note, idempotency_key, deadline)
@@ -39,7 +49,12 @@ class AsyncApproval:
         key: str | None,
         deadline: float | None,
     ) -> "wire.Approval":
-        spec = {"requestId": self.request_id, "decision": decision, "response": response, "note": ABSENT if note is None else note}
+        spec = {
+            "requestId": self.request_id,
+            "decision": decision,
+            "response": response,
+            "note": ABSENT if note is None else note,
+        }
         content = {"spec": {key: value for key, value in spec.items() if value is not ABSENT}}
         answer = await self._calls.create(self._path, content, key, self._calls.deadline(deadline))
         decided: wire.Approval = answer.json()

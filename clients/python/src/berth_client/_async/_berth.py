@@ -78,10 +78,11 @@ class AsyncBerth:
         on_approval: OnApproval | None = None,
         deadline: float | None = None,
     ) -> "AsyncResult":
-        """Runs one input in a session of its own and returns the result. `class_` and `input` are fields of its spec; `spec` has what else it may have.
+        """Runs one input in a session of its own and returns the result.
 
-        `on_approval` is called with each question of the agent. Raises TurnFailed, TurnTimedOut, TurnCancelled, or DeadlineExceeded. The run goes on then: a call with the same `idempotency_key`
-        waits for it again.
+        `class_` and `input` are fields of the session's spec; `spec` has what else it may have. `on_approval` is called with each
+        question of the agent. Raises TurnFailed, TurnTimedOut, TurnCancelled, or DeadlineExceeded. The run goes on then: a call with
+        the same `idempotency_key` waits for it again.
         """
         fields = {"class": ABSENT if class_ is None else class_, "input": input}
         content = body(spec, fields, name, labels, annotations)

@@ -97,7 +97,9 @@ class AsyncHttp:
         try:
             response = await self._client.send(request, stream=True)
         except httpx2.TransportError as error:
-            lost = connection_lost(error, f"{method} {url}", sent=not isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout)))
+            lost = connection_lost(
+                error, f"{method} {url}", sent=not isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout))
+            )
             self._on_request(method, url, lost)
             raise lost from error
         try:

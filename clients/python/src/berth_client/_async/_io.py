@@ -1,4 +1,7 @@
-"""What the two halves of the package do differently. This file and its sibling are written by hand; the others of the sync half are generated."""
+"""What the two halves of the package do differently.
+
+This file is written by hand in both; the others of the sync half are generated.
+"""
 
 import inspect
 from collections.abc import AsyncGenerator

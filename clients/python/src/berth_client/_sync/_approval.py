@@ -21,13 +21,23 @@ class Approval:
         """Further data of the question; None without any."""
 
     def approve(
-        self, *, response: Any = ABSENT, note: str | None = None, idempotency_key: str | None = None, deadline: float | None = None
+        self,
+        *,
+        response: Any = ABSENT,
+        note: str | None = None,
+        idempotency_key: str | None = None,
+        deadline: float | None = None,
     ) -> "wire.Approval":
         """Approves. The agent gets `response`, any JSON, and `note`, the reason in words. Takes the right to create approvals."""
         return self._decide("Approve", response, note, idempotency_key, deadline)
 
     def deny(
-        self, *, response: Any = ABSENT, note: str | None = None, idempotency_key: str | None = None, deadline: float | None = None
+        self,
+        *,
+        response: Any = ABSENT,
+        note: str | None = None,
+        idempotency_key: str | None = None,
+        deadline: float | None = None,
     ) -> "wire.Approval":
         """Denies. The turn goes on: the agent gets the decision."""
         return self._decide("Deny", response, note, idempotency_key, deadline)
@@ -40,7 +50,12 @@ class Approval:
         key: str | None,
         deadline: float | None,
     ) -> "wire.Approval":
-        spec = {"requestId": self.request_id, "decision": decision, "response": response, "note": ABSENT if note is None else note}
+        spec = {
+            "requestId": self.request_id,
+            "decision": decision,
+            "response": response,
+            "note": ABSENT if note is None else note,
+        }
         content = {"spec": {key: value for key, value in spec.items() if value is not ABSENT}}
         answer = self._calls.create(self._path, content, key, self._calls.deadline(deadline))
         decided: wire.Approval = answer.json()

@@ -91,7 +91,9 @@ class Events:
             ) from error
         if self._uid is not None and uid != self._uid:
             raise problems.UIDMismatch(
-                "UIDMismatch", f"the session has the UID {uid}, and {self._uid} was followed, which is deleted.", status=409
+                "UIDMismatch",
+                f"the session has the UID {uid}, and {self._uid} was followed, which is deleted.",
+                status=409,
             )
         self._uid = uid
         return event
@@ -125,7 +127,9 @@ class Events:
         headers = {"authorization": f"Bearer {token}", "accept": "text/event-stream"}
         if self._after is not None:
             headers["last-event-id"] = self._after
-        streaming = Streaming.open(self._calls.http, self._target, headers, self._calls.timing.stream_silence)
+        streaming = Streaming.open(
+            self._calls.http, self._target, headers, self._calls.timing.stream_silence
+        )
         self._decoder = Decoder()
         self._opened_at = time.monotonic()
         return streaming

@@ -1,4 +1,7 @@
-"""What the two halves of the package do differently. This file and its sibling are written by hand; the others of the sync half are generated."""
+"""What the two halves of the package do differently.
+
+This file is written by hand in both; the others of the sync half are generated.
+"""
 
 import inspect
 import socket
@@ -29,7 +32,9 @@ def token_of(token: Token) -> str:
         if inspect.iscoroutine(made):
             made.close()
         if inspect.isawaitable(made):
-            raise ConfigurationError("the function token is a coroutine: give it to AsyncBerth, or a plain function to Berth")
+            raise ConfigurationError(
+                "the function token is a coroutine: give it to AsyncBerth, or a plain function to Berth"
+            )
         return check_token(made, "what the function token returned")
     return read_token(token)
 

@@ -82,7 +82,13 @@ class Session:
 
         Without `after` it begins with the present states. `after`: id of the last event that was read, or "0.0.0.0" for all that is kept.
         """
-        return Events(self._calls, self._path("events") + query(logs=True if logs else None), after, self.uid, is_last=session_is_deleted)
+        return Events(
+            self._calls,
+            self._path("events") + query(logs=True if logs else None),
+            after,
+            self.uid,
+            is_last=session_is_deleted,
+        )
 
     def _change(self, what: str, content: dict[str, Any], deadline: float | None, key: str | None = None) -> None:
         target = self._path(what) + query(uid=self.uid)
@@ -97,7 +103,9 @@ class Session:
         uid = answer.read(lambda: data["metadata"]["uid"])
         if self.uid is not None and uid != self.uid:
             raise problems.UIDMismatch(
-                "UIDMismatch", f'Session "{self.name}" has the UID {uid}, and {self.uid} was meant, which is gone.', status=409
+                "UIDMismatch",
+                f'Session "{self.name}" has the UID {uid}, and {self.uid} was meant, which is gone.',
+                status=409,
             )
         self.object = data
         return data

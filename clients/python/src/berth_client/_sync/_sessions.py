@@ -57,7 +57,14 @@ class Sessions:
         `phase`: those in this phase, or in several with commas. `parent`: those made for the session of this name. `specs`: False leaves
         out what most programs do not need of their specs. `deadline` is that of each page.
         """
-        filters = {"phase": phase, "labelSelector": label_selector, "parent": parent, "specs": None if specs else "false"}
-        for answer, item in pages(self._calls, path("namespaces", self._namespace, "sessions"), filters, deadline):
+        filters = {
+            "phase": phase,
+            "labelSelector": label_selector,
+            "parent": parent,
+            "specs": None if specs else "false",
+        }
+        for answer, item in pages(
+            self._calls, path("namespaces", self._namespace, "sessions"), filters, deadline
+        ):
             data: wire.Session = item
             yield answer.read(lambda: Session(self._calls, self._namespace, data["metadata"]["name"], data))

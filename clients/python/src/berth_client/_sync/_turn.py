@@ -57,9 +57,7 @@ class Turn:
         """Waits until the turn has ended or asks for an approval. Raises DeadlineExceeded; the turn goes on then."""
         return self._read(self._until(self._calls.deadline(deadline), stops_at_question=True))
 
-    def result(
-        self, *, on_approval: "OnApproval | None" = None, deadline: float | None = None
-    ) -> "Result":
+    def result(self, *, on_approval: "OnApproval | None" = None, deadline: float | None = None) -> "Result":
         """Waits for the end of the turn, also while it waits for an approval, and returns what it has returned.
 
         `on_approval` is called with each question. Without it others decide.
@@ -112,7 +110,9 @@ class Turn:
             raise
 
     @contextmanager
-    def stream_output(self, *, deadline: float | None = None) -> "Generator[Generator[bytes, None, None], None]":
+    def stream_output(
+        self, *, deadline: float | None = None
+    ) -> "Generator[Generator[bytes, None, None], None]":
         """Yields the output of a turn that has ended as JSON in pieces, for one that memory should not hold.
 
         Raises problems.NoOutput, problems.TurnNotFinished, DeadlineExceeded, or ConnectionLost where the connection breaks.
@@ -142,7 +142,11 @@ class Turn:
         """Lists the files that the turn has left."""
         answer = self._calls.get(self._path("artifacts"), self._calls.deadline(deadline))
         content: wire.ArtifactList = answer.json()
-        return answer.read(lambda: [Artifact(self._calls, self._path("artifacts", item["name"]), item) for item in content["items"]])
+        return answer.read(
+            lambda: [
+                Artifact(self._calls, self._path("artifacts", item["name"]), item) for item in content["items"]
+            ]
+        )
 
     def approval(self, request_id: str) -> "Approval":
         """Returns a handle of a question whose id is known; sends no request."""
@@ -180,7 +184,9 @@ class Turn:
         uid = answer.read(lambda: data["metadata"]["uid"])
         if self.uid is not None and uid != self.uid:
             raise problems.UIDMismatch(
-                "UIDMismatch", f'Turn "{self.name}" has the UID {uid}, and {self.uid} was meant, which is gone.', status=409
+                "UIDMismatch",
+                f'Turn "{self.name}" has the UID {uid}, and {self.uid} was meant, which is gone.',
+                status=409,
             )
         self.object = data
         return data

@@ -18,7 +18,7 @@ async def cancelled(call: Awaitable[object], when: Callable[[], bool]) -> None:
     """Cancels the call once the condition holds; no task of it is left."""
     before = asyncio.all_tasks()
     task = asyncio.ensure_future(call)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not when():
             await asyncio.sleep(0.001)
     task.cancel()
@@ -49,7 +49,7 @@ async def test_a_call_that_is_cancelled_while_it_reads_closes_its_connection(
     with Server(lambda request: server.hang(*begun)) as server:
         async with client(server.url) as berth:
             await cancelled(CALLS[call](berth), server.hung.is_set)
-            assert await asyncio.to_thread(server.left.wait, 5)
+            assert await asyncio.to_thread(server.left.wait, 60)
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -89,7 +89,7 @@ async def test_a_download_that_is_cancelled_leaves_no_file(tmp_path: Path) -> No
             [one] = await berth.session("s").turn("s-1").artifacts()
             await cancelled(one.save(tmp_path / "a"), server.hung.is_set)
             assert list(tmp_path.iterdir()) == []
-            assert await asyncio.to_thread(server.left.wait, 5)
+            assert await asyncio.to_thread(server.left.wait, 60)
 
 
 async def test_a_client_can_be_used_after_a_call_was_cancelled() -> None:
@@ -103,7 +103,7 @@ async def test_another_task_ends_an_iteration() -> None:
     with Server(lambda request: server.hang(STREAM)) as server:
         async with client(server.url) as berth, berth.session("s").events() as events:
             reading = asyncio.ensure_future(anext(events, None))
-            await asyncio.to_thread(server.hung.wait, 5)
+            await asyncio.to_thread(server.hung.wait, 60)
             await events.aclose()
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(60):
                 assert await reading is None

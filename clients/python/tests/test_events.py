@@ -157,7 +157,7 @@ async def test_the_end_of_a_turn_that_has_ended_is_told() -> None:
     with Server(answer) as server:
         async with client(server.url, timing=FAST) as berth, berth.session("s").turn("s-1").events() as stream:
             assert [one.type async for one in stream] == ["turn"]
-            assert server.left.wait(5), "the first stream is closed"
+            assert server.left.wait(60), "the first stream is closed"
 
 
 def test_the_decoder_takes_line_ends_of_either_kind_comments_and_data_of_several_lines() -> None:

@@ -32,11 +32,11 @@ def interrupt_once(event: Callable[[], object]) -> threading.Thread:
 
 def test_ctrl_c_ends_a_call_that_reads() -> None:
     with Server(lambda request: server.hang(STREAM)) as server, berth_of(server) as berth:
-        thread = interrupt_once(lambda: server.hung.wait(5))
+        thread = interrupt_once(lambda: server.hung.wait(60))
         with pytest.raises(KeyboardInterrupt), berth.session("s").events() as events:
             next(events)
         thread.join()
-        assert server.left.wait(5)
+        assert server.left.wait(60)
 
 
 def test_ctrl_c_ends_a_call_that_waits_to_try_again() -> None:
@@ -47,7 +47,7 @@ def test_ctrl_c_ends_a_call_that_waits_to_try_again() -> None:
         return problem(503, "Overloaded", retry_after="60")
 
     with Server(answer) as server, berth_of(server) as berth:
-        thread = interrupt_once(lambda: asked.wait(5))
+        thread = interrupt_once(lambda: asked.wait(60))
         with pytest.raises(KeyboardInterrupt):
             berth.run(input=1)
         thread.join()
@@ -59,19 +59,19 @@ def test_ctrl_c_leaves_no_partial_file(tmp_path: Path) -> None:
 
     with Server(answer) as server, berth_of(server) as berth:
         [one] = berth.session("s").turn("s-1").artifacts()
-        thread = interrupt_once(lambda: server.hung.wait(5))
+        thread = interrupt_once(lambda: server.hung.wait(60))
         with pytest.raises(KeyboardInterrupt):
             one.save(tmp_path / "a")
         thread.join()
         assert list(tmp_path.iterdir()) == []
-        assert server.left.wait(5)
+        assert server.left.wait(60)
 
 
 def test_another_thread_ends_an_iteration() -> None:
     with Server(lambda request: server.hang(STREAM)) as server, berth_of(server) as berth:
         with berth.session("s").events() as events:
-            thread = threading.Thread(target=lambda: (server.hung.wait(5), events.close()))
+            thread = threading.Thread(target=lambda: (server.hung.wait(60), events.close()))
             thread.start()
             assert list(events) == []
             thread.join()
-        assert server.left.wait(5)
+        assert server.left.wait(60)

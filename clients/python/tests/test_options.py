@@ -11,7 +11,7 @@ from berth_client import Berth, ConfigurationError
 
 @pytest.fixture(autouse=True)
 def nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("BERTH_SERVER", "BERTH_TOKEN_FILE", "BERTH_NAMESPACE", "XDG_DATA_HOME"):
+    for name in ("BERTH_SERVER", "BERTH_TOKEN_FILE", "XDG_DATA_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("BERTH_HOME", str(tmp_path))
 
@@ -33,9 +33,8 @@ def test_the_environment_goes_before_the_embedded_cluster_and_the_argument_befor
     embedded(tmp_path)
     monkeypatch.setenv("BERTH_SERVER", "https://env.example/berth/")
     monkeypatch.setenv("BERTH_TOKEN_FILE", str(tmp_path / "token"))
-    monkeypatch.setenv("BERTH_NAMESPACE", "team")
     with Berth() as berth:
-        assert "https://env.example/berth>" in repr(berth) and berth.namespace == "team"
+        assert "https://env.example/berth>" in repr(berth)
     with Berth("http://[::1]:1", token="x", namespace="mine") as berth:
         assert "http://[::1]:1>" in repr(berth) and berth.namespace == "mine"
 

@@ -38,11 +38,12 @@ def choose_server(server: str | None, token: Token | None, namespace: str | None
     if url is None:
         url, embedded_token = _embedded()
         origin, token = "the embedded cluster", token if token is not None else embedded_token
+        namespace = namespace or "default"
     local = _check_url(url, origin, allow_plain_text)
     token = _pod_token(origin) if token is None else token
     if isinstance(token, str):
         check_token(token, "token")
-    return Server(url.rstrip("/"), token, namespace or os.environ.get("BERTH_NAMESPACE") or _pod_namespace(), local)
+    return Server(url.rstrip("/"), token, namespace or _pod_namespace(), local)
 
 
 def check_token(token: str, origin: str) -> str:

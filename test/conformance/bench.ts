@@ -3,7 +3,9 @@ import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { sessionclasses, sessions } from '../../core/resources/kinds.ts';
+import { ifThere } from '../../core/kube/errors.ts';
+import { sessionclasses, sessions, turns } from '../../core/resources/kinds.ts';
+import { isTerminal } from '../../core/resources/turn-phases.ts';
 import { ApiCluster, type ApiProgram, EVERYTHING } from '../integration/api/support.ts';
 import { eventually } from '../support/eventually.ts';
 import { ONE_LEADER } from '../support/installation.ts';
@@ -15,7 +17,7 @@ const ARTIFACT_BYTES = 16 * 1024 * 1024;
 /** Session whose only turn has left the artifact. */
 const STORE = 'store';
 /** Sessions that a list has in pages. */
-const LISTED = 45;
+const LISTED = 27;
 
 export class Bench {
   readonly api: ApiCluster;
@@ -111,13 +113,20 @@ export class Bench {
       .filter((mark) => mark !== '');
   }
 
+  /** Cancels what a run that was cut short has left to do in the lane. */
+  async free(lane: string): Promise<void> {
+    const { client } = this.api.cluster;
+    const { items } = await client.list(turns, { namespace: 'default', fieldSelector: `spec.session=${lane}` });
+    for (const { metadata, status } of items) {
+      if (!isTerminal(status?.phase)) await ifThere(this.api.cluster.cancel(metadata.name));
+    }
+  }
+
   /** Deletes the sessions of a run. */
   async clear(run: string): Promise<void> {
-    const { items } = await this.api.cluster.client.list(sessions, {
-      namespace: 'default',
-      labelSelector: `run=${run}`,
-    });
-    for (const { metadata } of items) await this.api.cluster.delete(metadata.name);
+    const { client } = this.api.cluster;
+    const { items } = await client.list(sessions, { namespace: 'default', labelSelector: `run=${run}` });
+    for (const { metadata } of items) await ifThere(this.api.cluster.delete(metadata.name));
   }
 
   async sessionsOf(run: string): Promise<number> {

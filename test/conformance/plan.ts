@@ -2,7 +2,7 @@
 import type { Random } from '../../core/runtime.ts';
 import type { Bench } from './bench.ts';
 import type { Client } from './clients.ts';
-import { BUSY, type Exchange, FAULTS, type FaultName } from './proxy/faults.ts';
+import { ALIKE, type Exchange, FAULTS, type FaultName } from './proxy/faults.ts';
 import { type Planned, performed } from './run.ts';
 import type { Scenario } from './scenario.ts';
 
@@ -18,17 +18,20 @@ export interface Report {
   failures: Failure[];
 }
 
+/** Gets each run in which all has held, and the milliseconds that it took. */
+type OnRun = (run: Planned, exchanges: readonly Exchange[], ms: number) => void;
+
 export const nameOf = ({ scenario, client, fault }: Planned) =>
   `${scenario.name}, ${client.name}${fault ? `, ${fault.name} at ${fault.at}` : ''}`;
 
 /** Returns the faults that are possible at the exchanges of a clean run. */
-export function faultsOf(planned: Planned, exchanges: readonly Exchange[]): Planned[] {
+function faultsOf(planned: Planned, exchanges: readonly Exchange[]): Planned[] {
   const { without, name: scenario } = planned.scenario;
   return exchanges.flatMap((exchange, at) => {
-    const busy = BUSY[(scenario.length + at) % BUSY.length];
+    const isTurnOf = (name: FaultName) =>
+      ALIKE.every((group) => !group.includes(name) || group[(scenario.length + at) % group.length] === name);
     return (Object.keys(FAULTS) as FaultName[])
-      .filter((name) => !BUSY.includes(name) || name === busy)
-      .filter((name) => without[name] === undefined && FAULTS[name](exchange))
+      .filter((name) => isTurnOf(name) && without[name] === undefined && FAULTS[name](exchange))
       .map((name) => ({ ...planned, fault: { name, at }, clean: exchanges }));
   });
 }
@@ -64,11 +67,7 @@ export function sample<T>(items: readonly T[], count: number, random: Random): T
 }
 
 /** Performs the runs, as many at a time as there are lanes; those that kill the API come after the others, one at a time. */
-export async function perform(
-  bench: Bench,
-  runs: readonly Planned[],
-  onRun: (run: Planned, exchanges: readonly Exchange[], ms: number) => void = () => {},
-): Promise<Report> {
+export async function perform(bench: Bench, runs: readonly Planned[], onRun: OnRun = () => {}): Promise<Report> {
   const report: Report = { runs: 0, notMade: 0, failures: [] };
   const one = async (lane: string, run: Planned) => {
     report.runs++;
@@ -97,11 +96,12 @@ export async function performClean(
   bench: Bench,
   scenarios: readonly Scenario[],
   clients: readonly Client[],
+  onRun: OnRun = () => {},
 ): Promise<{ report: Report; faulty: Planned[] }> {
   const clean = scenarios.flatMap((scenario) => clients.map((client) => ({ scenario, client })));
   const faulty: Planned[] = [];
   const report = await perform(bench, clean, (run, exchanges, ms) => {
-    console.log(`${nameOf(run)}: ${exchanges.length} exchanges, ${ms} ms`);
+    onRun(run, exchanges, ms);
     faulty.push(...faultsOf(run, exchanges));
   });
   // The order in which runs end is chance.

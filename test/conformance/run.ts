@@ -70,6 +70,7 @@ export async function performed(
     content: bench.artifact,
   };
   const isImpatient = fault !== undefined && NEEDS_PATIENCE.includes(fault.name);
+  await bench.free(lane);
   let child: ChildProcess | undefined;
   let port = fault?.name === 'kill' ? await bench.program() : bench.port;
   const proxy = await FaultyProxy.start({

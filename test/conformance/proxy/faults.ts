@@ -83,8 +83,11 @@ export interface Fault {
   at: number;
 }
 
-/** Answers that all say to come back: an exchange gets one of them. */
-export const BUSY: readonly FaultName[] = ['html-502', 'busy-503', 'busy-503-after', 'busy-429', 'busy-429-after'];
+/** Faults that are much the same for a client: an exchange gets one of each group, the next exchange the next one. */
+export const ALIKE: readonly (readonly FaultName[])[] = [
+  ['html-502', 'busy-503', 'busy-503-after', 'busy-429', 'busy-429-after'],
+  ['lose', 'cut-head'],
+];
 
 /** Faults that a client notices by its own time limits alone. */
 export const NEEDS_PATIENCE: readonly FaultName[] = ['stall', 'stall-body', 'late'];

@@ -126,7 +126,8 @@ export class FaultyProxy {
     const seen: Exchange = { method, path, status: 0, type: '', pieces: 0, bytes: 0, hasMultibyte: false };
     this.exchanges.push(seen);
     const fault = this.#faultAt(number);
-    if (fault !== undefined && fault !== 'refuse') this.wasMade = true;
+    // The others are made later, where they can be.
+    if (fault !== undefined && fault !== 'refuse' && fault !== 'flip') this.wasMade = true;
     if (fault === 'abort' || fault === 'kill') await this.#options.onFault(fault);
     const answer = fault && ANSWERS[fault];
     if (answer) {
@@ -203,7 +204,9 @@ export class FaultyProxy {
         seen.bytes += content.length;
         seen.hasMultibyte ||= content.some((byte) => byte >= 0xc0) && seen.type.includes('stream');
         tail = Buffer.concat([tail, content]).subarray(-5);
-        const { bytes, next } = damage.done(content, seen.pieces);
+        if (fault === 'flip') this.wasMade ||= seen.status === 200 || seen.status === 206;
+        const { bytes, next } =
+          fault === 'flip' && !this.wasMade ? { bytes: content } : damage.done(content, seen.pieces);
         await write(taker, bytes);
         if (next === 'close') return void client?.end();
         if (next === 'abort') await this.#options.onFault('abort');

@@ -14,32 +14,50 @@ import { Problem } from '../problems/problems.ts';
 export async function* tarEntries(bytes: AsyncIterable<Buffer>): AsyncGenerator<FolderEntry> {
   // Names are bytes; those of pax records are UTF-8.
   const tar = extract({ filenameEncoding: 'latin1' } as object);
+  /** The first error; those that follow from it say less. */
   let failure: { error: unknown } | undefined;
+  const first = (error: unknown): unknown => {
+    failure ??= { error };
+    return failure.error;
+  };
   const source = async function* () {
     try {
       yield* bytes;
     } catch (error) {
-      failure = { error };
-      throw error;
+      throw first(error);
     }
   };
-  const reading = pipeline(Readable.from(source()), tar).catch((cause) => {
-    failure ??= { error: new Problem('Invalid', `The body is no whole tar: ${(cause as Error).message}.`) };
-  });
+  const contentOf = async function* (entry: AsyncIterable<Buffer>) {
+    try {
+      yield* entry;
+    } catch (cause) {
+      throw first(noTar(cause));
+    }
+  };
+  const described = (header: Header, content: AsyncIterable<Buffer>) => {
+    try {
+      return entryOf(header, content);
+    } catch (error) {
+      throw first(error);
+    }
+  };
+  const reading = pipeline(Readable.from(source()), tar).catch((cause) => first(noTar(cause)));
   try {
     for await (const entry of tar) {
-      const found = entryOf(entry.header, entry as AsyncIterable<Buffer>);
+      const found = described(entry.header, contentOf(entry as AsyncIterable<Buffer>));
       if (found) yield found;
       entry.resume();
     }
-  } catch (error) {
-    throw failure?.error ?? error;
+  } catch (cause) {
+    throw first(noTar(cause));
   } finally {
     tar.destroy();
     await reading;
   }
   if (failure) throw failure.error;
 }
+
+const noTar = (cause: unknown) => new Problem('Invalid', `The body is no whole tar: ${(cause as Error).message}.`);
 
 /** Returns an entry; undefined for that of the folder itself, which `tar -c .` begins with. */
 function entryOf(header: Header, content: AsyncIterable<Buffer>): FolderEntry | undefined {

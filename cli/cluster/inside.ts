@@ -1,5 +1,5 @@
 import type { FrameStream } from '../../core/enter/client.ts';
-import type { Transfer } from '../../core/enter/files.ts';
+import type { Rest, Transfer } from '../../core/enter/files.ts';
 import type { CommandListed, CommandWish, FileEnd, FileEntry, Root, WriteFacts } from '../../core/enter/hello.ts';
 import type { FolderEntry } from '../../core/enter/uploads.ts';
 
@@ -25,8 +25,8 @@ export interface Inside {
   stat(place: Place): Promise<FileEntry>;
   /** What is in a folder, in no order. */
   list(place: Place): Promise<FileEntry[]>;
-  /** A file. */
-  read(place: Place): Promise<Transfer>;
+  /** A file, or the rest of it. Rejects with a FileReplacedError where the file is not the one that the rest is of. */
+  read(place: Place, rest?: Rest): Promise<Transfer>;
   /** A folder with all below it, as a tar. */
   archive(place: Place): Promise<Transfer>;
   /** Writes a file, which appears as a whole or not at all. */

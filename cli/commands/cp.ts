@@ -1,10 +1,11 @@
 import { stat } from 'node:fs/promises';
 import { basename, dirname, join, resolve } from 'node:path';
-import { isOfOtherType } from '../../core/enter/files.ts';
-import type { FileEnd, FileEntry, FileProblem } from '../../core/enter/hello.ts';
+import { FileReplacedError, isOfOtherType } from '../../core/enter/files.ts';
+import type { FileEnd, FileProblem } from '../../core/enter/hello.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
-import type { Inside, Place } from '../cluster/inside.ts';
-import { withSession } from '../enter/open.ts';
+import type { Place } from '../cluster/inside.ts';
+import { begunAnew, readMended } from '../enter/mended.ts';
+import { type Entered, withSession } from '../enter/open.ts';
 import { remotePlace, shown } from '../enter/place.ts';
 import { withProgress } from '../enter/progress.ts';
 import { receiveFile } from '../enter/receive-file.ts';
@@ -15,6 +16,9 @@ import { filesText } from '../print/print.ts';
 import { printableName } from '../print/printable.ts';
 import { grew } from './files.ts';
 
+/** Tries of the copy of a file that is another one each time that a connection was lost. */
+const TRIES = 3;
+
 /** Copies a file or a folder from a running session to this machine, or the other way. */
 export async function copy(from: string, to: string, flags: ClusterFlags, cli: Cli): Promise<number> {
   const [source, place] = [remotePlace(from), remotePlace(to)];
@@ -23,7 +27,7 @@ export async function copy(from: string, to: string, flags: ClusterFlags, cli: C
   }
   if (place) {
     const local = await sourceOf(from, cli);
-    return withSession(place.session, flags, cli, ({ inside }) => send(inside, local, place, cli));
+    return withSession(place.session, flags, cli, (entered) => send(entered, local, place, cli));
   }
   if (!source) {
     throw refused(
@@ -31,7 +35,7 @@ export async function copy(from: string, to: string, flags: ClusterFlags, cli: C
     );
   }
   const target = await targetOf(to, cli);
-  return withSession(source.session, flags, cli, ({ inside }) => receive(inside, source, target, cli));
+  return withSession(source.session, flags, cli, (entered) => receive(entered, source, target, cli));
 }
 
 interface Target {
@@ -55,44 +59,49 @@ async function targetOf(to: string, cli: Cli): Promise<Target> {
   return { path, isFolder: false };
 }
 
-async function receive(inside: Inside, source: Place, target: Target, cli: Cli): Promise<number> {
+async function receive(entered: Entered, source: Place, target: Target, cli: Cli): Promise<number> {
   const asksForContent = source.path === '.' || source.path.endsWith('/.');
   const name = basename(join('/', source.path)) || source.root;
   const path = target.isFolder && !asksForContent ? join(target.path, name) : target.path;
   try {
-    const { entry, data } = await inside.read(source);
-    const shownData = withProgress(data, { what: shown(source), total: entry.bytes }, cli);
-    if ((await stat(path).catch(() => undefined))?.isDirectory()) {
-      await shownData.return(undefined as never);
-      throw refused(`${printableName(path)} is a folder here and a file in the session; name another place`);
-    }
-    return await receiveOne(path, entry, shownData, cli);
+    return await receiveOne(path, source, entered, cli);
   } catch (error) {
     if (!isOfOtherType(error)) throw error;
   }
-  const { data } = await inside.archive(source);
-  const there = await stat(path).catch(() => undefined);
-  if (there && !there.isDirectory()) {
-    await data.return(undefined as never);
-    throw refused(`${printableName(path)} is a file here and a folder in the session; name another place`);
-  }
-  const { end, files, leftOut } = await receiveFolder(path, withProgress(data, { what: shown(source) }, cli));
+  const { end, files, leftOut } = await begunAnew(entered, cli, async (begun) => {
+    const { data } = await entered.inside.archive(source);
+    begun();
+    const there = await stat(path).catch(() => undefined);
+    if (there && !there.isDirectory()) {
+      await data.return(undefined as never);
+      throw refused(`${printableName(path)} is a file here and a folder in the session; name another place`);
+    }
+    return receiveFolder(path, withProgress(data, { what: shown(source) }, cli));
+  });
   for (const link of leftOut) cli.say(`left out ${printableName(link)}: a link that leads out of the folder`);
   await cli.out(`${printableName(path)}\n`);
   cli.say(`${filesText(files)} written`);
   return tellProblems(end, cli);
 }
 
-async function receiveOne(
-  path: string,
-  entry: FileEntry,
-  data: AsyncGenerator<Buffer, FileEnd>,
-  cli: Cli,
-): Promise<number> {
-  const end = await receiveFile(path, entry, data, { random: cli.random, signal: cli.interrupted });
-  await cli.out(`${printableName(path)}\n`);
-  if (end.changed) cli.say(grew(path, entry));
-  return 0;
+/** Copies a file; begins anew, some times, where the file is another one after a loss of the connection. */
+async function receiveOne(path: string, source: Place, entered: Entered, cli: Cli): Promise<number> {
+  for (let tries = 1; ; tries++) {
+    const { entry, data } = await readMended(entered, source, cli);
+    if ((await stat(path).catch(() => undefined))?.isDirectory()) {
+      await data.return(undefined as never);
+      throw refused(`${printableName(path)} is a folder here and a file in the session; name another place`);
+    }
+    const shownData = withProgress(data, { what: shown(source), total: entry.bytes }, cli);
+    try {
+      const end = await receiveFile(path, entry, shownData, { random: cli.random, signal: cli.interrupted });
+      await cli.out(`${printableName(path)}\n`);
+      if (end.changed) cli.say(grew(path, entry));
+      return 0;
+    } catch (error) {
+      if (!(error instanceof FileReplacedError) || tries === TRIES) throw error;
+    }
+  }
 }
 
 const WORDS: Record<FileProblem['reason'], string> = {

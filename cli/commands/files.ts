@@ -2,6 +2,7 @@ import { isOfOtherType } from '../../core/enter/files.ts';
 import type { FileEntry } from '../../core/enter/hello.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
 import type { Inside, Place } from '../cluster/inside.ts';
+import { begunAnew, readMended } from '../enter/mended.ts';
 import { withSession } from '../enter/open.ts';
 import { shown } from '../enter/place.ts';
 import { withProgress } from '../enter/progress.ts';
@@ -17,8 +18,8 @@ export interface FilesListFlags extends ClusterFlags {
 
 /** Lists a folder of a running session, or describes the file at the place. */
 export async function listFiles(name: string, place: Place, flags: FilesListFlags, cli: Cli): Promise<number> {
-  return withSession(name, flags, cli, async ({ inside }) => {
-    const items = await entriesAt(inside, place);
+  return withSession(name, flags, cli, async (entered) => {
+    const items = await begunAnew(entered, cli, () => entriesAt(entered.inside, place));
     items.sort((a, b) => (a.name < b.name ? -1 : 1));
     if (flags.output === 'name') await cli.out(items.map((item) => `${printableName(item.name)}\n`).join(''));
     else if (flags.output) await cli.out(await formatObject({ items }, flags.output));
@@ -48,8 +49,8 @@ const nameOf = ({ name, type, target }: FileEntry) => {
 
 /** Writes a file of a running session to stdout. */
 export async function printFile(name: string, place: Place, flags: ClusterFlags, cli: Cli): Promise<number> {
-  return withSession(name, flags, cli, async ({ inside }) => {
-    const { entry, data } = await inside.read(place);
+  return withSession(name, flags, cli, async (entered) => {
+    const { entry, data } = await readMended(entered, place, cli);
     const shownData = cli.terminal ? data : withProgress(data, { what: shown(place), total: entry.bytes }, cli);
     for (;;) {
       const { value, done } = await shownData.next();

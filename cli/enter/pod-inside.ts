@@ -1,5 +1,5 @@
 import { enterSession } from '../../core/enter/client.ts';
-import { listFolder, statFile, transfer } from '../../core/enter/files.ts';
+import { listFolder, statFile, transfer, transferRest } from '../../core/enter/files.ts';
 import type { CommandListed, FileEntry, Wish } from '../../core/enter/hello.ts';
 import { deleteFile, uploadFile, uploadFolder } from '../../core/enter/uploads.ts';
 import { TransportError } from '../../core/kube/errors.ts';
@@ -38,7 +38,8 @@ export function podInside(
       for await (const entry of listFolder(open, root, path)) found.push(entry);
       return found;
     },
-    read: ({ root, path }) => transfer(open, { want: 'read', root, path }),
+    read: ({ root, path }, rest) =>
+      rest ? transferRest(open, { root, path }, rest) : transfer(open, { want: 'read', root, path }),
     archive: ({ root, path }) => transfer(open, { want: 'archive', root, path }),
     write: ({ root, path }, facts, content) => uploadFile(open, { root, path, ...facts }, content),
     fill: ({ root, path }, length, entries) => uploadFolder(open, { root, path, length }, entries),

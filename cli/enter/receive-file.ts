@@ -17,9 +17,9 @@ const partOf = (path: string, random: Random): string =>
 export async function receiveFile(
   path: string,
   { mode }: FileEntry,
-  data: AsyncGenerator<Buffer, FileEnd>,
+  data: AsyncGenerator<Buffer, Pick<FileEnd, 'changed'>>,
   { random, signal }: { random: Random; signal: AbortSignal },
-): Promise<FileEnd> {
+): Promise<Pick<FileEnd, 'changed'>> {
   // A link stays one, and the file that it leads to is replaced.
   const target = await realpath(path).catch(() => path);
   const part = partOf(target, random);
@@ -45,9 +45,9 @@ export async function receiveFile(
 async function write(
   part: string,
   mode: number,
-  data: AsyncGenerator<Buffer, FileEnd>,
+  data: AsyncGenerator<Buffer, Pick<FileEnd, 'changed'>>,
   path: string,
-): Promise<FileEnd> {
+): Promise<Pick<FileEnd, 'changed'>> {
   const told = async <R>(done: Promise<R>): Promise<R> => {
     try {
       return await done;

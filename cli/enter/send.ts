@@ -11,6 +11,8 @@ import { failed, refused } from '../errors.ts';
 import { asFailure } from '../files/download-folder.ts';
 import { filesText } from '../print/print.ts';
 import { printableName } from '../print/printable.ts';
+import { begunAnew } from './mended.ts';
+import type { Entered } from './open.ts';
 import { shown } from './place.ts';
 import { Progress } from './progress.ts';
 
@@ -45,15 +47,18 @@ export async function sourceOf(from: string, cli: Cli): Promise<Source> {
 }
 
 /** Sends a file or a folder to its place in the session, or into the folder that is there. Throws a CliError, or rejects as the session does. */
-export async function send(inside: Inside, source: Source, to: Place, cli: Cli): Promise<number> {
+export async function send(entered: Entered, source: Source, to: Place, cli: Cli): Promise<number> {
   const names = to.path.split('/').filter((name) => name !== '' && name !== '.');
   const given = { root: to.root, path: names.join('/') };
-  const asFolder = names.length === 0 || to.path.endsWith('/') || (await isFolderThere(inside, given));
+  const asFolder =
+    names.length === 0 ||
+    to.path.endsWith('/') ||
+    (await begunAnew(entered, cli, () => isFolderThere(entered.inside, given)));
   const path = asFolder && !source.asksForContent ? posix.join(given.path, basename(source.path)) : given.path;
   const target = { root: to.root, path };
   const end = source.isFolder
-    ? await sendFolder(inside, source, target, cli)
-    : await sendFile(inside, source, target, cli);
+    ? await sendFolder(entered, source, target, cli)
+    : await sendFile(entered, source, target, cli);
   await cli.out(`${printableName(shown(target))}\n`);
   const word = keptWord(end.kept, to.root);
   if (word) cli.say(word);
@@ -69,38 +74,48 @@ async function isFolderThere(inside: Inside, place: Place): Promise<boolean> {
   }
 }
 
-async function sendFile(inside: Inside, source: Source, target: Place, cli: Cli): Promise<FileEnd> {
+async function sendFile(entered: Entered, source: Source, target: Place, cli: Cli): Promise<FileEnd> {
   const { bytes, mode, modified } = source;
-  const progress = new Progress({ what: shown(target), total: bytes }, cli);
   const facts = { length: bytes, mode, modified: Math.floor(modified) };
-  try {
-    return await inside.write(target, facts, contentOf(source.path, bytes, progress));
-  } finally {
-    progress.end();
-  }
+  return begunAnew(entered, cli, async (begun) => {
+    const progress = new Progress({ what: shown(target), total: bytes }, cli);
+    try {
+      return await entered.inside.write(target, facts, noting(begun, contentOf(source.path, bytes, progress)));
+    } finally {
+      progress.end();
+    }
+  });
 }
 
-async function sendFolder(inside: Inside, source: Source, target: Place, cli: Cli): Promise<FileEnd> {
+async function sendFolder(entered: Entered, source: Source, target: Place, cli: Cli): Promise<FileEnd> {
   const found: FolderEntry[] = [];
   await collect(source.path, '', found, (name, why) => cli.say(`left out ${printableName(name)}: ${why}`));
   const length = found.reduce((sum, { length = 0 }) => sum + length, 0);
-  const progress = new Progress({ what: shown(target), total: length }, cli);
-  const entries = async function* () {
-    // A folder that is empty is made all the same.
-    for (const entry of found) {
-      cli.interrupted.throwIfAborted();
-      const content = contentOf(join(source.path, entry.path), entry.length ?? 0, progress);
-      yield entry.type === 'file' ? { ...entry, content } : entry;
+  const end = await begunAnew(entered, cli, async (begun) => {
+    const progress = new Progress({ what: shown(target), total: length }, cli);
+    const entries = async function* () {
+      // A folder that is empty is made all the same.
+      for (const entry of found) {
+        cli.interrupted.throwIfAborted();
+        const content = contentOf(join(source.path, entry.path), entry.length ?? 0, progress);
+        yield entry.type === 'file' ? { ...entry, content } : entry;
+      }
+    };
+    try {
+      return await entered.inside.fill(target, length, noting(begun, entries()));
+    } finally {
+      progress.end();
     }
-  };
-  try {
-    const end = await inside.fill(target, length, entries());
-    const files = found.filter(({ type }) => type === 'file').length;
-    cli.say(`${filesText(files)} written`);
-    return end;
-  } finally {
-    progress.end();
-  }
+  });
+  const files = found.filter(({ type }) => type === 'file').length;
+  cli.say(`${filesText(files)} written`);
+  return end;
+}
+
+/** Yields what there is; calls `begun` when the first of it is asked for. */
+async function* noting<T>(begun: () => void, all: AsyncIterable<T>): AsyncGenerator<T> {
+  begun();
+  yield* all;
 }
 
 /** Adds what is below a folder, each folder before what is in it. */

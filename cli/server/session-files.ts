@@ -2,6 +2,7 @@ import { createHash, type Hash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { EnterError } from '../../core/enter/client.ts';
+import { endedBy, FileReplacedError, type Rest } from '../../core/enter/files.ts';
 import { type FileEnd, type FileEntry, type Kept, rootProblem } from '../../core/enter/hello.ts';
 import type { FolderEntry } from '../../core/enter/uploads.ts';
 import { TransportError } from '../../core/kube/errors.ts';
@@ -23,11 +24,17 @@ export function sessionFiles(
 ): Files {
   const at = ({ root, path: below }: Place) =>
     below === '' ? `${path}/${root}` : `${path}/${root}/${below.split('/').map(encodeURIComponent).join('/')}`;
-  const open = (place: Place, as: 'entry' | 'list' | 'tar' | 'file', headers: Record<string, string> = {}) =>
-    asRefusal(() => client.open(at(place), { query: { ...pod, as }, headers, signal, idleTimeoutMs: SILENCE_MS }));
+  /** `leave` ends an answer that is not read to its end. */
+  const open = async (place: Place, as: 'entry' | 'list' | 'tar' | 'file', headers: Record<string, string> = {}) => {
+    const left = new AbortController();
+    const both = AbortSignal.any([signal, left.signal]);
+    const request = { query: { ...pod, as }, headers, signal: both, idleTimeoutMs: SILENCE_MS };
+    const answer = await asRefusal(() => client.open(at(place), request));
+    return { answer, leave: () => left.abort(new Error('the reader has left')) };
+  };
   const json = async (place: Place, as: 'entry' | 'list'): Promise<unknown> => {
     const pieces: Buffer[] = [];
-    for await (const piece of (await open(place, as)).body) pieces.push(piece);
+    for await (const piece of (await open(place, as)).answer.body) pieces.push(piece);
     return JSON.parse(Buffer.concat(pieces).toString('utf8'));
   };
   const stat = async (place: Place) => (await json(place, 'entry')) as FileEntry;
@@ -43,17 +50,43 @@ export function sessionFiles(
     if (end.sha256 === hash.digest('hex')) return end;
     throw new TransportError('the session did not get the bytes that were sent');
   };
+  const restOf = async (place: Place, { of, offset }: Rest): Promise<AsyncGenerator<Buffer, FileEnd>> => {
+    const { version, bytes } = of;
+    const replaced = new FileReplacedError(`${place.root}/${place.path}`);
+    if (version === undefined) throw replaced;
+    if (offset >= bytes) {
+      // No range begins behind the last byte.
+      if ((await stat(place)).version !== version) throw replaced;
+      return fileData({ body: noBytes() }, of, () => stat(place));
+    }
+    const headers = { range: `bytes=${offset}-`, 'if-range': `"${version}"` };
+    const { answer, leave } = await open(place, 'file', headers);
+    if (answer.status === 206)
+      return endedBy(
+        fileData(answer, of, () => stat(place)),
+        leave,
+      );
+    leave();
+    throw replaced;
+  };
   return {
     stat,
     list: async (place) => ((await json(place, 'list')) as { items: FileEntry[] }).items,
-    async read(place) {
-      const answer = await open(place, 'file');
+    async read(place, rest) {
+      if (rest) return { entry: rest.of, data: await restOf(place, rest) };
+      const { answer, leave } = await open(place, 'file');
       const entry = entryOf(place, answer);
-      return { entry, data: fileData(answer, entry, () => stat(place)) };
+      return {
+        entry,
+        data: endedBy(
+          fileData(answer, entry, () => stat(place)),
+          leave,
+        ),
+      };
     },
     async archive(place) {
-      const answer = await open(place, 'tar');
-      return { entry: entryOf(place, answer), data: archiveData(answer) };
+      const { answer, leave } = await open(place, 'tar');
+      return { entry: entryOf(place, answer), data: endedBy(archiveData(answer), leave) };
     },
     write(place, { length, mode = 0o644, modified }, content) {
       const query = {
@@ -93,7 +126,7 @@ function refuseReadOnly({ root }: Place): void {
 
 function entryOf({ root, path }: Place, { headers }: StreamedAnswer): FileEntry {
   const text = (name: string) => String(headers[name] ?? '');
-  const version = headers.etag === undefined ? undefined : text('etag');
+  const [, version] = /^"(.+)"$/.exec(text('etag')) ?? [];
   return {
     name: path.split('/').filter(Boolean).at(-1) ?? root,
     type: text('berth-file-type') as FileEntry['type'],
@@ -106,7 +139,7 @@ function entryOf({ root, path }: Place, { headers }: StreamedAnswer): FileEntry 
 
 /** Yields a file. The server cuts one that is not whole; what came behind its end is seen by another look at it. */
 async function* fileData(
-  { body }: StreamedAnswer,
+  { body }: Pick<StreamedAnswer, 'body'>,
   { bytes: expected }: FileEntry,
   stat: () => Promise<FileEntry>,
 ): AsyncGenerator<Buffer, FileEnd> {
@@ -115,6 +148,8 @@ async function* fileData(
   const now = await stat();
   return { bytes: expected, sha256: hash.digest('hex'), ...(now.bytes > expected && { changed: 'Grew' as const }) };
 }
+
+async function* noBytes(): AsyncGenerator<Buffer> {}
 
 async function* archiveData({ body, trailers }: StreamedAnswer): AsyncGenerator<Buffer, FileEnd> {
   const hash = createHash('sha256');

@@ -1,14 +1,13 @@
 import { onAbort, unlessAborted } from '../abort.ts';
 import { TransportError } from '../kube/errors.ts';
-import { held, mayPass, retryWaitMs } from '../kube/retry.ts';
-import { type Clock, delay, pause, type Random } from '../runtime.ts';
+import { mayPass } from '../kube/retry.ts';
+import { type Clock, pause, type Random } from '../runtime.ts';
 import { EnterError, type FrameStream } from './client.ts';
 import { CommandInput } from './command-input.ts';
 import { type EnterFrame, positionAt, positionBytes } from './frames.ts';
 import type { CommandExit, CommandReady, CommandStart, CommandWish, EnterCode, TerminalSize } from './hello.ts';
+import { Reconnects } from './reconnects.ts';
 
-/** Time within which a lost connection is opened again, milliseconds. */
-const RECONNECT_MS = 120_000;
 /** Time within which the runner hears that the exit has come; otherwise it keeps the command for a while. */
 const HEARD_MS = 1000;
 /** Bytes of output after which the client tells how far it is. */
@@ -97,22 +96,17 @@ export class RemoteCommand {
   async #connectAgain(): Promise<CommandExit> {
     const { open, clock, random } = this.#options;
     const { signal } = this.#over;
-    let failures = 0;
-    let lostAt: number | undefined;
+    const reconnects = new Reconnects({ clock, random, signal });
     for (;;) {
       try {
         const stream = await open(this.#wish(), signal);
-        failures = 0;
-        lostAt = undefined;
+        reconnects.opened();
         return await this.#attend(stream);
       } catch (error) {
         signal.throwIfAborted();
-        lostAt ??= clock.monotonic();
-        if (!this.#mayTryAgain(error) || clock.monotonic() - lostAt >= RECONNECT_MS) throw this.#whyLost(error);
+        if (!this.#mayTryAgain(error)) throw this.#whyLost(error);
         if (error instanceof TransportError && error.sent) this.#mayHaveBegun = true;
-        const waitMs = retryWaitMs(error, failures, random);
-        failures += 1;
-        await held(delay(clock, waitMs, signal));
+        await reconnects.next(error);
       }
     }
   }

@@ -12,10 +12,24 @@ export interface Transfer {
   /** What is at the path. */
   entry: FileEntry;
   /**
-   * The bytes; returns what was said at their end. Throws an EnterError for a file that shrank or cannot be read any further, and a
-   * TransportError where the connection was lost or the bytes are not those that were sent. Ending it early ends the connection.
+   * The bytes; returns what was said at their end. Throws an EnterError for a file that shrank or cannot be read any further, and for
+   * bytes that are not those that were sent; a TransportError where the connection was lost. Ending it early ends the connection.
    */
   data: AsyncGenerator<Buffer, FileEnd>;
+}
+
+/** The part of a file that begins at a position, of a file that was looked at before. */
+export interface Rest {
+  of: FileEntry;
+  offset: number;
+}
+
+/** The file is another one than that of which the first part was read. */
+export class FileReplacedError extends EnterError {
+  /** `what`: root and path. */
+  constructor(what: string) {
+    super({ code: 'FileChanged', message: `${what} was written to while it was read; try again` });
+  }
 }
 
 type FileWish = Extract<Wish, { root: Root }>;
@@ -23,7 +37,29 @@ type FileWish = Extract<Wish, { root: Root }>;
 /** Resolves once the transfer has begun. Rejects as the opening does. */
 export async function transfer(open: OpenSession, wish: FileWish): Promise<Transfer> {
   const stream = await open(wish);
-  return { entry: stream.ready as FileEntry, data: checked(stream, wish) };
+  return { entry: stream.ready as FileEntry, data: endedBy(checked(stream, wish), () => stream.close()) };
+}
+
+/** Has an early end of the generator call `end`, also where nothing was asked of it before: its own code does not run then. */
+export function endedBy<T, R>(data: AsyncGenerator<T, R>, end: () => void): AsyncGenerator<T, R> {
+  const own = data.return.bind(data);
+  data.return = (value) => {
+    end();
+    return own(value);
+  };
+  return data;
+}
+
+/** Begins with the rest of a file. Rejects with a FileReplacedError where it is not the same, or that cannot be told. */
+export async function transferRest(
+  open: OpenSession,
+  { root, path }: { root: Root; path: string },
+  { of, offset }: Rest,
+): Promise<Transfer> {
+  const { entry, data } = await transfer(open, { want: 'read', root, path, offset });
+  if (of.version !== undefined && of.version === entry.version) return { entry, data };
+  await data.return(undefined as never);
+  throw new FileReplacedError(`${root}/${path}`);
 }
 
 async function* checked(stream: FrameStream, { root, path }: FileWish): AsyncGenerator<Buffer, FileEnd> {
@@ -38,9 +74,9 @@ async function* checked(stream: FrameStream, { root, path }: FileWish): AsyncGen
       } else if (kind === 'end') {
         const end = JSON.parse(payload.toString('utf8')) as FileEnd;
         if (end.bytes === bytes && end.sha256 === hash.digest('hex')) return end;
-        throw new TransportError(
-          `${root}/${path}: the ${bytes} bytes that came are not the ${end.bytes} that were sent`,
-        );
+        // No other attempt would bring other bytes in place of those that were taken.
+        const message = `${root}/${path}: the ${bytes} bytes that came are not the ${end.bytes} that were sent; try again`;
+        throw new EnterError({ code: 'ContentMismatch', message });
       }
     }
     throw new TransportError(`${root}/${path}: the data ended early`);

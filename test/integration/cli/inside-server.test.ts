@@ -238,6 +238,67 @@ describe('inside a session through the HTTP API', skipIf(noHelper), () => {
     assert.equal((await same('cp', 'a', 'notes:work/new/deep/b/c')).code, 1);
   });
 
+  test('files that are cut on the way go on, or begin anew, by either way: they come whole', async (t) => {
+    writeFileSync(there('cut'), randomBytes(40 * MiB));
+    writeFileSync(at('cut'), randomBytes(40 * MiB));
+    const config = readFileSync(api.cluster.kubeconfig, 'utf8');
+    const [, port = ''] = /https:\/\/127\.0\.0\.1:(\d+)/.exec(config) ?? assert.fail(config);
+    for (const way of ['kubeconfig', 'server'] as const) {
+      const wire = new Wire(Number(way === 'server' ? new URL(api.url).port : port));
+      await wire.open();
+      t.onTestFinished(() => wire.close());
+      const path = at('cut-kubeconfig');
+      writeFileSync(path, config.replaceAll(`127.0.0.1:${port}`, `127.0.0.1:${wire.port}`));
+      const flags =
+        way === 'server'
+          ? ['--server', `http://127.0.0.1:${wire.port}`, '--token-file', tokenFile]
+          : ['--kubeconfig', path];
+      let passed = 0;
+      let cuts = 0;
+      /** Cuts after each of these numbers of bytes. */
+      const cutAt = (...marks: number[]) => {
+        passed = 0;
+        cuts = 0;
+        wire.onBytes = (count) => {
+          passed += count;
+          if (passed < (marks[cuts] ?? Number.POSITIVE_INFINITY)) return;
+          cuts += 1;
+          wire.cut();
+        };
+      };
+      cutAt(10 * MiB, 20 * MiB, 30 * MiB);
+      const down = await by(flags, 'cp', 'notes:work/cut', `from-${way}`);
+      assert.deepEqual([down.code, cuts], [0, 3], down.stderr);
+      assert.ok(readFileSync(at(`from-${way}`)).equals(readFileSync(there('cut'))));
+      // What had come was not sent again.
+      assert.ok(passed < 60 * MiB, `${passed} bytes`);
+      cutAt(10 * MiB, 40 * MiB);
+      const up = await by(flags, 'cp', 'cut', `notes:work/to-${way}`);
+      assert.deepEqual([up.code, cuts], [0, 2], up.stderr);
+      assert.ok(readFileSync(there(`to-${way}`)).equals(readFileSync(at('cut'))));
+      // A file that is another one by then is copied anew, and what has been printed of it cannot be taken back.
+      const change = () => {
+        const done = wire.onBytes;
+        wire.onBytes = (count) => {
+          if (passed + count >= 10 * MiB && cuts === 0) writeFileSync(there('cut'), randomBytes(40 * MiB));
+          done(count);
+        };
+      };
+      cutAt(10 * MiB);
+      change();
+      const anew = await by(flags, 'cp', 'notes:work/cut', `anew-${way}`);
+      assert.deepEqual([anew.code, cuts], [0, 1], anew.stderr);
+      assert.ok(readFileSync(at(`anew-${way}`)).equals(readFileSync(there('cut'))));
+      cutAt(10 * MiB);
+      change();
+      const printed = await by(flags, 'files', 'cat', 'notes', 'work/cut');
+      assert.deepEqual(
+        [printed.code, printed.stderr],
+        [1, 'berth: work/cut was written to while it was read; try again\n'],
+      );
+    }
+  });
+
   test('cp puts a folder and brings it back, with empty folders, links, permissions and times', async () => {
     mkdirSync(at('many', 'sub', 'empty'), { recursive: true });
     for (let n = 0; n < 300; n++) writeFileSync(at('many', n % 2 ? 'sub' : '.', `f${n}`), `content ${n}`);

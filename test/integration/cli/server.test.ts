@@ -269,6 +269,7 @@ answer('y' * 300000 if said == 'large' else {'said': said, 'n': 1234567890123456
       ['env', 'list'],
       ['env', 'get', 'x'],
       ['why', 'notes'],
+      ['update', 'notes', '--env', 'a=b'],
       ['list', '-A'],
       ['list', '--watch'],
       ['local', 'kubeconfig'],

@@ -66,11 +66,15 @@ test('the reason of a close is the refusal of the session in its own words, and 
 test('pings are signs of life, and a server without any is given up', async () => {
   const { socket, clock, frames } = await opened();
   const next = frames[Symbol.asyncIterator]().next();
-  next.catch(() => {});
+  let isLost = false;
+  next.catch(() => {
+    isLost = true;
+  });
   for (let pings = 0; pings < 4; pings += 1) {
     await clock.advance(15_000);
     socket.emit('ping');
   }
+  assert.equal(isLost, false);
   const lost = assert.rejects(next, /no sign of life/);
   await clock.advance(30_000);
   await lost;

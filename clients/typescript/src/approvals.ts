@@ -4,7 +4,7 @@ import type { Caller, Limits } from './retry.ts';
 
 export interface DecideOptions extends Limits {
   /** Why, in words; the agent gets it too. */
-  reason?: string | undefined;
+  note?: string | undefined;
   /** Further data for the agent: any JSON, up to 16 KiB. */
   response?: unknown;
   /** Default: a random one. */
@@ -66,8 +66,8 @@ export class Approval {
     return this.#decide('Deny', options);
   }
 
-  async #decide(decision: 'Approve' | 'Deny', { reason, response, ...options }: DecideOptions): Promise<wire.Approval> {
-    const spec = { requestId: this.requestId, decision, note: reason, response };
+  async #decide(decision: 'Approve' | 'Deny', { note, response, ...options }: DecideOptions): Promise<wire.Approval> {
+    const spec = { requestId: this.requestId, decision, note, response };
     const { value } = await created<wire.Approval>(this.#caller, this.#path, spec, options);
     return objectOf(value, 'decision', this.#caller);
   }

@@ -135,12 +135,12 @@ class Steps:
     async def artifact_save(self, artifact, to):
         return await of(artifact.save(to)), None
 
-    async def approve(self, approval, reason=None):
-        await of(approval.approve(note=reason))
+    async def approve(self, approval, note=None):
+        await of(approval.approve(note=note))
         return None, None
 
-    async def deny(self, approval, reason=None):
-        await of(approval.deny(note=reason))
+    async def deny(self, approval, note=None):
+        await of(approval.deny(note=note))
         return None, None
 
     async def _followed(self, events, until):

@@ -93,8 +93,8 @@ const STEPS: Record<string, (on: never, given: Arguments) => Promise<[value: unk
     return [artifacts.map((artifact) => artifact.name), artifacts.find((artifact) => artifact.name === name)];
   },
   'artifact.save': async (artifact: Artifact, { to }) => [await artifact.save(to, { signal })],
-  approve: async (approval: Approval, { reason }) => [void (await approval.approve({ reason, signal }))],
-  deny: async (approval: Approval, { reason }) => [void (await approval.deny({ reason, signal }))],
+  approve: async (approval: Approval, { note }) => [void (await approval.approve({ note, signal }))],
+  deny: async (approval: Approval, { note }) => [void (await approval.deny({ note, signal }))],
 };
 
 const shownResult = ({ phase, output, text }: { phase: string; output: unknown; text: () => string }) => ({

@@ -163,7 +163,7 @@ describe('the TypeScript client', () => {
       assert.deepEqual([event.data.prompt, event.data.payload], ['Deploy?', { why: 'tests' }]);
       const [pending] = await session.approvals();
       assert.deepEqual([pending?.requestId, pending?.payload], [event.data.requestId, { why: 'tests' }]);
-      await session.approval(event.data).approve({ reason: 'tested' });
+      await session.approval(event.data).approve({ note: 'tested' });
       await assert.rejects(turn.approval(event.data.requestId).deny(), problems.AlreadyDecided);
       decided++;
     }
@@ -175,7 +175,7 @@ describe('the TypeScript client', () => {
   test('decides while it waits for a result', async () => {
     const run = await berth.run(
       { agent, input: { ask: 'Deploy?', output: '"done"' } },
-      { onApproval: async (approval) => void (await approval.deny({ reason: 'not today' })) },
+      { onApproval: async (approval) => void (await approval.deny({ note: 'not today' })) },
     );
     assert.equal(run.output, 'done');
     assert.match(await run.turn.log(), /^told Deny$/m);

@@ -170,7 +170,7 @@ describe('the question of a turn', () => {
     const asked: Approval[] = [];
     const onApproval = async (approval: Approval) => {
       asked.push(approval);
-      await approval.approve({ reason: 'tested', response: { to: 'production' }, idempotencyKey: 'k' });
+      await approval.approve({ note: 'tested', response: { to: 'production' }, idempotencyKey: 'k' });
     };
     await server.client().session('notes').turn('notes-1').result({ onApproval });
     assert.deepEqual(

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import type { WebSocket } from 'ws';
-import { onAbort } from '../../core/abort.ts';
+import { anySignal, onAbort } from '../../core/abort.ts';
 import { defined } from '../../core/defined.ts';
 import { parseExact } from '../../core/json.ts';
 import type { Connection } from '../../core/kube/connection.ts';
@@ -183,7 +183,7 @@ export class ServerClient {
         path: path + queryString(query),
         headers: { ...(await this.#headers()), accept: 'application/json', ...headers },
         body: Readable.from(pieces(), { objectMode: false }),
-        signal: AbortSignal.any([signal, stalled.signal]),
+        signal: anySignal(signal, stalled.signal),
       });
       const answer = await this.#noted(sent, signal);
       if (answer.status !== 200) throw this.#refusal(answer);

@@ -1,6 +1,7 @@
 import { createHash, type Hash } from 'node:crypto';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { anySignal } from '../../core/abort.ts';
 import { EnterError } from '../../core/enter/client.ts';
 import { endedBy, FileReplacedError, type Rest } from '../../core/enter/files.ts';
 import { type FileEnd, type FileEntry, type Kept, rootProblem } from '../../core/enter/hello.ts';
@@ -27,7 +28,7 @@ export function sessionFiles(
   /** `leave` ends an answer that is not read to its end. */
   const open = async (place: Place, as: 'entry' | 'list' | 'tar' | 'file', headers: Record<string, string> = {}) => {
     const left = new AbortController();
-    const both = AbortSignal.any([signal, left.signal]);
+    const both = anySignal(signal, left.signal);
     const request = { query: { ...pod, as }, headers, signal: both, idleTimeoutMs: SILENCE_MS };
     const answer = await asRefusal(() => client.open(at(place), request));
     return { answer, leave: () => left.abort(new Error('the reader has left')) };

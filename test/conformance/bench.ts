@@ -50,7 +50,8 @@ export class Bench {
   }
 
   static async start(lanes: number): Promise<Bench> {
-    const api = await ApiCluster.start();
+    // All runs have one caller, and download large files at the same time.
+    const api = await ApiCluster.start({ BERTH_API_CALLER_SHARE: '100' });
     const { client, home } = api.cluster;
     const runsFile = join(home, 'runs');
     const env = { RUNS_FILE: runsFile, AGENT_MODULE: AGENT_MODULE };

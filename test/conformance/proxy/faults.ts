@@ -71,7 +71,7 @@ export const FAULTS = {
   abort: any,
   /** The client is told to give up within the first piece of the body. */
   'abort-body': hasBody,
-  /** The API's process is killed when the request has come, and started anew. */
+  /** The API's process is killed when the request has come, in a stream after its head, and started anew. */
   kill: matters,
 } satisfies Record<string, (exchange: Exchange) => boolean>;
 

@@ -36,6 +36,7 @@ export class FaultyProxy {
   #port = 0;
   #timer: NodeJS.Timeout | undefined;
   #isClosed = false;
+  #restart: Promise<void> | undefined;
   #underWay = 0;
   #ended = 0;
 
@@ -128,7 +129,10 @@ export class FaultyProxy {
     const fault = this.#faultAt(number);
     // The others are made later, where they can be.
     if (fault !== undefined && fault !== 'refuse' && fault !== 'flip') this.wasMade = true;
-    if (fault === 'abort' || fault === 'kill') await this.#options.onFault(fault);
+    // While there is no server, requests wait, as at a balancer.
+    await this.#restart;
+    if (fault === 'abort') await this.#options.onFault('abort');
+    if (fault === 'kill' && !path.includes('/events')) this.#kill();
     const answer = fault && ANSWERS[fault];
     if (answer) {
       client.write(answer);
@@ -140,6 +144,10 @@ export class FaultyProxy {
       if (fault === 'twice') await this.#forward(undefined, request, seen, undefined);
       await this.#forward(client, request, seen, fault);
     }
+  }
+
+  #kill(): void {
+    this.#restart ??= Promise.resolve(this.#options.onFault('kill'));
   }
 
   #faultAt(number: number): FaultName | undefined {
@@ -189,6 +197,7 @@ export class FaultyProxy {
           seen.type = /\r\ncontent-type: *([^\r]*)/i.exec(answer)?.[1] ?? '';
           const declared = /\r\ncontent-length: *(\d+)/i.exec(answer)?.[1];
           length = declared === undefined ? undefined : Number(declared);
+          if (fault === 'kill') this.#kill();
           if (fault === 'lose') return void client?.destroy();
           if (fault === 'late') await delay(this.#options.lateMs);
           if (fault === 'cut-head') return void client?.end(answer.slice(0, answer.length / 2));

@@ -44,8 +44,10 @@ function named<T extends { name: string }>(kind: readonly T[]): T[] {
 
 const start = performance.now();
 const seconds = () => `${Math.round((performance.now() - start) / 1000)} s`;
-const print = (run: Planned, exchanges: readonly Exchange[], ms: number) =>
-  console.log(`${nameOf(run)}: ${ms} ms, answers ${exchanges.map(({ status }) => status).join(' ')}`);
+const print = (run: Planned, ms: number, exchanges?: readonly Exchange[]) =>
+  console.log(
+    `${nameOf(run)}: ${ms} ms, ${exchanges ? `answers ${exchanges.map(({ status }) => status).join(' ')}` : 'failed'}`,
+  );
 const failures: Failure[] = [];
 const bench = await Bench.start(LANES);
 try {

@@ -18,8 +18,8 @@ export interface Report {
   failures: Failure[];
 }
 
-/** Gets each run in which all has held, and the milliseconds that it took. */
-type OnRun = (run: Planned, exchanges: readonly Exchange[], ms: number) => void;
+/** Gets each run with its exchanges and the milliseconds that it took; without exchanges one in which something has not held. */
+type OnRun = (run: Planned, ms: number, exchanges?: readonly Exchange[]) => void;
 
 export const nameOf = ({ scenario, client, fault }: Planned) =>
   `${scenario.name}, ${client.name}${fault ? `, ${fault.name} at ${fault.at}` : ''}`;
@@ -72,12 +72,14 @@ export async function perform(bench: Bench, runs: readonly Planned[], onRun: OnR
   const one = async (lane: string, run: Planned) => {
     report.runs++;
     const start = performance.now();
+    const ms = () => Math.round(performance.now() - start);
     try {
       const { exchanges, wasMade } = await performed(bench, lane, run);
       if (run.fault && !wasMade) report.notMade++;
-      onRun(run, exchanges, Math.round(performance.now() - start));
+      onRun(run, ms(), exchanges);
     } catch (error) {
       report.failures.push({ run: nameOf(run), error });
+      onRun(run, ms());
     }
   };
   const kills = runs.filter(({ fault }) => fault?.name === 'kill');
@@ -100,9 +102,9 @@ export async function performClean(
 ): Promise<{ report: Report; faulty: Planned[] }> {
   const clean = scenarios.flatMap((scenario) => clients.map((client) => ({ scenario, client })));
   const faulty: Planned[] = [];
-  const report = await perform(bench, clean, (run, exchanges, ms) => {
-    onRun(run, exchanges, ms);
-    faulty.push(...faultsOf(run, exchanges));
+  const report = await perform(bench, clean, (run, ms, exchanges) => {
+    onRun(run, ms, exchanges);
+    if (exchanges) faulty.push(...faultsOf(run, exchanges));
   });
   // The order in which runs end is chance.
   faulty.sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));

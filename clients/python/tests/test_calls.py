@@ -242,12 +242,16 @@ async def test_an_output_is_read_in_pieces() -> None:
                 assert b"".join([piece async for piece in pieces]) == content
 
 
-async def test_a_delete_whose_answer_was_lost_succeeds_with_a_404_and_one_that_was_not_fails() -> None:
-    with Server(first(b"", problem(404, "NotFound"))) as server:
+@pytest.mark.parametrize(("status", "code"), [(404, "NotFound"), (409, "UIDMismatch")])
+async def test_a_delete_whose_answer_was_lost_succeeds_where_the_object_is_gone_and_one_that_was_not_fails(
+    status: int, code: str
+) -> None:
+    with Server(first(b"", problem(status, code))) as server:
         async with client(server.url) as berth:
             await berth.session("s").delete()
-            with pytest.raises(problems.NotFound):
+            with pytest.raises(ProblemError) as caught:
                 await berth.session("s").delete()
+            assert caught.value.code == code
 
 
 async def test_calls_name_the_uid_of_what_was_read() -> None:

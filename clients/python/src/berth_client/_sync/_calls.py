@@ -45,11 +45,11 @@ class Calls:
             raise
 
     def delete(self, target: str, deadline: Deadline) -> None:
-        """Deletes. When an answer was lost, a later one that nothing is there is the success of the earlier try."""
+        """Deletes. When an answer was lost, a later one that it is gone is the success of the earlier try."""
         failures: list[BerthError] = []
         try:
             self.call("DELETE", target, deadline, failures=failures)
-        except problems.NotFound:
+        except (problems.NotFound, problems.UIDMismatch):
             if not any(isinstance(error, ConnectionLost) and error.sent for error in failures):
                 raise
 

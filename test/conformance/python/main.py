@@ -9,12 +9,15 @@ import json
 import signal
 import sys
 import threading
+import time
 from contextlib import aclosing, closing
 from decimal import Decimal
 from pathlib import Path
 
 from berth_client import AsyncBerth, Berth, BerthError, Timing
 
+LEAVE = 2.0
+"""Seconds that tasks have to end."""
 ENDED = ("Succeeded", "Failed", "Cancelled", "TimedOut")
 
 
@@ -210,7 +213,11 @@ async def main_async(order):
     asyncio.get_running_loop().add_signal_handler(signal.SIGINT, task.cancel)
     async with AsyncBerth(**options(order)) as berth:
         await perform(Steps(berth), order)
-    return [str(one) for one in asyncio.all_tasks() if one is not task]
+    # The HTTP library leaves its own iterators to the loop, which closes them a little later.
+    end = time.monotonic() + LEAVE
+    while (left := [str(one) for one in asyncio.all_tasks() if one is not task]) and time.monotonic() < end:
+        await asyncio.sleep(0)
+    return left
 
 
 def main_sync(order):

@@ -6,6 +6,7 @@ import { stagedCommand, stageImage } from '../support/contained-runner.ts';
 import { artifacts } from './artifacts.ts';
 import { budgets } from './budgets.ts';
 import { cliStarts } from './cli-start.ts';
+import { clients } from './clients.ts';
 import { corpora } from './corpora.ts';
 import { demo } from './demo.ts';
 import { drivers } from './drivers.ts';
@@ -50,6 +51,7 @@ export async function withoutKubernetes(run: Run): Promise<void> {
     await run.section('hostile pods', ['hostile'], besideHostilePods);
     await run.section('artifacts', [], async () => ({ figures: await artifacts() }));
     await run.section('http', [], async () => ({ figures: await http() }));
+    await run.section('clients', [], async () => ({ figures: await clients() }));
     await run.section('stream', [], async () => ({ figures: await stream() }));
     await run.section('python', ['environment-build', 'environment-unpack'], python);
     await run.section('runner: output', [], async () => ({ figures: await output(command) }));

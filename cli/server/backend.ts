@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import { digestOf } from '../../core/artifacts/packed.ts';
+import { Artifact } from '../../clients/typescript/src/artifacts.ts';
+import { ContentDamaged } from '../../clients/typescript/src/errors.ts';
+import type { Call } from '../../clients/typescript/src/retry.ts';
 import { defined } from '../../core/defined.ts';
-import { parseExact } from '../../core/json.ts';
 import { ifThere } from '../../core/kube/errors.ts';
 import type { CallOptions } from '../../core/kube/types.ts';
 import { type StoredSession, type StoredTurn, sessions, turns } from '../../core/resources/kinds.ts';
@@ -19,7 +20,6 @@ import { followObject } from '../follow/object.ts';
 import { EXPLAIN_AFTER_MS, whyWaiting } from '../wait/waiting.ts';
 import type { ServerClient, ServerRequest } from './client.ts';
 import { ServerError, ServerUnreachable } from './errors.ts';
-import { followEvents } from './event-stream.ts';
 import type { ServerObjects } from './objects.ts';
 import { tableOf } from './objects.ts';
 
@@ -42,7 +42,7 @@ export function serverBackend(
    * name.
    */
   const change = async (
-    method: string,
+    method: Call['method'],
     path: string,
     { kind, metadata: { name, uid } }: StoredSession | StoredTurn,
     request: ServerRequest,
@@ -140,31 +140,32 @@ export function serverBackend(
     async output(turn, signal) {
       const { output, outputRef } = turn.status ?? {};
       if (outputRef === undefined) return output;
-      const { body } = await client.bytes('GET', `${turnPath(turn)}/output`, { signal });
-      return parseExact(body.toString('utf8'));
+      return client.json('GET', `${turnPath(turn)}/output`, { signal });
     },
     async log(turn, signal) {
       const { log } = turn.status ?? {};
       if (!log) return '';
-      const answer = await ifThere(client.bytes('GET', `${turnPath(turn)}/log`, { signal }));
-      return answer ? keptLog(log, answer.body.toString('utf8')) : '';
+      const text = await ifThere(client.text(`${turnPath(turn)}/log`, { signal }));
+      return text === undefined ? '' : keptLog(log, text);
     },
-    async artifact(turn, { name, digest }, signal) {
-      const { body } = await client.bytes('GET', `${turnPath(turn)}/artifacts/${encodeURIComponent(name)}`, { signal });
-      if (digestOf(body) !== digest) {
+    async artifact(turn, { name, bytes, digest }, signal) {
+      try {
+        const facts = { name, bytes, digest };
+        const content = await client.call((caller) => new Artifact(caller, turnPath(turn), facts).read({ signal }));
+        return Buffer.from(content.buffer, content.byteOffset, content.byteLength);
+      } catch (error) {
+        if (!(error instanceof ContentDamaged)) throw error;
         throw new StoreCorruptError(`Artifact ${JSON.stringify(name)}`, 'its digest is not that of what was sent');
       }
-      return body;
     },
     text: (session, request) => textOf(client, objects, `${pathOf(session.metadata.name)}/logs`, session, request),
-    sessionEvents: ({ metadata: { name, uid } }, { logs, signal }, cli) =>
-      followEvents(
-        client,
-        `${pathOf(name)}/events`,
-        { logs, signal, isLast: ({ type, data }) => type === 'deleted' && data.uid === uid },
-        cli,
-      ),
-    namespaceEvents: (signal, cli) => followEvents(client, `${all}/events`, { signal, isLast: () => false }, cli),
+    sessionEvents: ({ metadata: { name, uid } }, { logs, signal }) =>
+      client.events(`${pathOf(name)}/events`, {
+        logs,
+        signal,
+        isLast: ({ type, data }) => type === 'deleted' && data.uid === uid,
+      }),
+    namespaceEvents: (signal) => client.events(`${all}/events`, { signal, isLast: () => false }),
     // Builds of Environments are not in the HTTP API; the session's condition says that one is under way.
     buildLines: async () => ({ lines: [] }),
     inside: async (session, signal) =>
@@ -226,11 +227,11 @@ async function* textOf(
 ): AsyncGenerator<string> {
   const query = { sinceTime, follow: live || undefined };
   const limit = live ? {} : { idleTimeoutMs: 30_000 };
-  const chunks = await ifThere(client.stream(path, { query, signal, ...limit }));
+  const answer = await ifThere(client.open(path, { query, signal, ...limit }));
   // A session without a pod has no text.
-  if (!chunks) return;
+  if (!answer) return;
   const decoder = new TextDecoder();
-  for await (const chunk of chunks) yield decoder.decode(chunk, { stream: true });
+  for await (const chunk of answer.body) yield decoder.decode(chunk, { stream: true });
   const rest = decoder.decode();
   if (rest) yield rest;
   if (!live) return;

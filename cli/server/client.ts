@@ -2,18 +2,22 @@ import type { IncomingMessage } from 'node:http';
 import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import type { WebSocket } from 'ws';
+import type { BerthError } from '../../clients/typescript/src/errors.ts';
+import { follow } from '../../clients/typescript/src/follow.ts';
+import { type Answer as ClientAnswer, Http } from '../../clients/typescript/src/http.ts';
+import { refusalOf } from '../../clients/typescript/src/refusal.ts';
+import { type Call, Caller, type Timing } from '../../clients/typescript/src/retry.ts';
 import { anySignal, onAbort } from '../../core/abort.ts';
-import { defined } from '../../core/defined.ts';
+import type { StreamEvent } from '../../core/follow/events.ts';
+import type { Placed } from '../../core/follow/session-events.ts';
 import { parseExact } from '../../core/json.ts';
 import type { Connection } from '../../core/kube/connection.ts';
-import { TransportError } from '../../core/kube/errors.ts';
 import { type Query, queryString } from '../../core/kube/paths.ts';
-import { held, mayRetry, retryWaitMs } from '../../core/kube/retry.ts';
-import { type Answer, type StreamedAnswer, Transport } from '../../core/kube/transport.ts';
+import { type Answer, Transport } from '../../core/kube/transport.ts';
 import type { CallOptions } from '../../core/kube/types.ts';
-import { type Clock, delay, type Random } from '../../core/runtime.ts';
-import { unreachable } from '../errors.ts';
-import { ServerError, ServerUnreachable, serverError } from './errors.ts';
+import type { Clock } from '../../core/runtime.ts';
+import { ownError, ServerError, ServerUnreachable } from './errors.ts';
+import { fetchOver, headerOf, type TransportResponse } from './fetch.ts';
 
 export interface ServerRequest extends CallOptions {
   query?: Query;
@@ -40,117 +44,155 @@ export interface StreamRequest {
   idleTimeoutMs?: number;
 }
 
+export interface EventsRequest {
+  /** True to get the lines that the agent prints, too. */
+  logs?: boolean;
+  signal: AbortSignal;
+  isLast: (event: StreamEvent) => boolean;
+}
+
+/** An answer whose body comes while it is read. */
+export interface StreamedAnswer {
+  status: number;
+  headers: ClientAnswer['headers'];
+  body: AsyncIterable<Buffer>;
+  /** Returns the header fields that came behind the body; none before its end. */
+  trailers: TransportResponse['trailers'];
+}
+
 /** Limit of a call, retries included, milliseconds. The server itself gives the cluster 15 s. */
 const DEADLINE_MS = 30_000;
+/** A stream of events counts as lost after 40 s of silence: the server sends a comment every 15 s. */
+const TIMING: Timing = {
+  attemptMs: DEADLINE_MS,
+  silenceMs: 40_000,
+  unansweredMs: DEADLINE_MS,
+  waitMs: DEADLINE_MS,
+  baseMs: 100,
+  maxMs: 5_000,
+};
 /** Time without a byte that the server takes, or without its answer to the last, milliseconds. It may wait 60 s for the session. */
 const UPLOAD_STALL_MS = 90_000;
-/** Limit for the head of a stream's answer, milliseconds. */
-const STREAM_HEAD_MS = 15_000;
-const ERROR_BYTES = 64 * 1024;
+/** Limit for the handshake of a WebSocket, milliseconds. */
+const HANDSHAKE_MS = 15_000;
 /** Status of an answer that makes the connection a WebSocket. */
 const SWITCHING = 101;
 
 export interface ServerClientOptions {
   clock: Clock;
-  random: Random;
   /** Handler of the HTTP status of every answer, or of the error that came instead. A retry is another request. */
   onRequest?: (outcome: number | Error) => void;
 }
 
 /**
- * Client of a server of Berth's HTTP API. Its methods reject with a `ServerError` (a refusal), a `ServerUnreachable` (no
- * answer), a CliError where the server is none of Berth's, or the signal's reason.
+ * The client of Berth's HTTP API with the connections, the numbers and the errors of the command line. Its methods reject with a `ServerError`
+ * (a refusal), a `ServerUnreachable` (no answer), a CliError where the server is none of Berth's, or the signal's reason.
  */
 export class ServerClient {
   readonly #connection: Connection;
   readonly #transport: Transport;
+  readonly #caller: Caller;
   readonly #clock: Clock;
-  readonly #random: Random;
   readonly #onRequest: (outcome: number | Error) => void;
 
-  constructor(connection: Connection, { clock, random, onRequest = () => {} }: ServerClientOptions) {
+  constructor(connection: Connection, { clock, onRequest = () => {} }: ServerClientOptions) {
     this.#connection = connection;
     this.#clock = clock;
-    this.#random = random;
     this.#onRequest = onRequest;
     this.#transport = new Transport(connection, { clock, maxConnections: 8 });
+    const server = connection.server.replace(/\/+$/, '');
+    const fetch = fetchOver(this.#transport, server);
+    const holding = holdingClock(clock);
+    this.#caller = new Caller({
+      http: new Http({ server, headers: () => this.#headers(), fetch, clock: holding }),
+      clock: holding,
+      timing: TIMING,
+      deadlineMs: DEADLINE_MS,
+      maxOutputBytes: Number.POSITIVE_INFINITY,
+      parse: parseExact,
+      onRequest: (outcome) => onRequest(typeof outcome === 'number' ? outcome : (this.#ownError(outcome) as Error)),
+    });
+  }
+
+  /** Resolves as `ask` does; its errors become those of the command line. */
+  async call<T>(ask: (caller: Caller) => Promise<T>): Promise<T> {
+    try {
+      return await ask(this.#caller);
+    } catch (error) {
+      throw this.#ownError(error);
+    }
+  }
+
+  /** Yields as `ask` does; its errors become those of the command line. */
+  async *each<T>(ask: (caller: Caller) => AsyncIterable<T>): AsyncGenerator<T> {
+    try {
+      yield* ask(this.#caller);
+    } catch (error) {
+      throw this.#ownError(error);
+    }
   }
 
   /** Returns the JSON of the answer, with exact numbers. */
-  async json(method: string, path: string, request: ServerRequest = {}): Promise<unknown> {
-    const { status, headers, body } = await this.bytes(method, path, request);
-    if (status === 204) return undefined;
-    if (!String(headers['content-type'] ?? '').includes('json')) throw this.#notBerth(status);
-    try {
-      return parseExact(body.toString('utf8'));
-    } catch (error) {
-      throw new ServerUnreachable(`${method} ${path}: the answer is no JSON`, { cause: error });
-    }
+  async json(method: Call['method'], path: string, request: ServerRequest = {}): Promise<unknown> {
+    return (await this.answer(method, path, request)).value;
   }
 
-  /** Returns the whole answer. */
-  async bytes(method: string, path: string, request: ServerRequest = {}): Promise<Answer<Buffer>> {
-    const { query, key, signal, retry = true, deadlineMs = DEADLINE_MS } = request;
-    const body = request.body === undefined ? undefined : JSON.stringify(request.body);
-    const isRepeatable = method === 'GET' || key !== undefined || request.isRepeatable === true;
-    const end = this.#clock.monotonic() + deadlineMs;
-    for (let failures = 1; ; failures++) {
-      try {
-        signal?.throwIfAborted();
-        const sent = this.#transport.fetch({
-          method,
-          path: path + queryString(query),
-          headers: {
-            ...(await this.#headers()),
-            accept: 'application/json, */*',
-            ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-            ...(key === undefined ? {} : { 'idempotency-key': key }),
-          },
-          ...defined({ body }),
-          signal,
-          timeoutMs: Math.max(1, end - this.#clock.monotonic()),
-        });
-        const answer = await this.#noted(sent, signal);
-        if (answer.status >= 200 && answer.status < 300) return answer;
-        throw this.#refusal(answer);
-      } catch (caught) {
-        const error = ownError(caught);
-        if (!retry || !mayRetry(error, isRepeatable)) throw error;
-        const waitMs = retryWaitMs(error, failures, this.#random);
-        if (this.#clock.monotonic() + waitMs >= end) throw error;
-        await held(delay(this.#clock, waitMs, signal));
-      }
-    }
+  /** Returns the JSON of the answer, with exact numbers, and its headers. */
+  answer(
+    method: Call['method'],
+    path: string,
+    { body, key, isRepeatable, ...request }: ServerRequest = {},
+  ): Promise<{ value: unknown; headers: ClientAnswer['headers'] }> {
+    return this.call((caller) =>
+      caller.json({
+        ...request,
+        method,
+        path,
+        key,
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+        isRepeatable: method === 'GET' || key !== undefined || isRepeatable === true,
+      }),
+    );
   }
 
-  /** Opens a streamed answer, once; resolves with its body when its head has come. */
-  async stream(path: string, request: StreamRequest): Promise<AsyncIterable<Buffer>> {
-    return (await this.open(path, request)).body;
+  /** Returns the text of the answer. */
+  text(path: string, request: Pick<ServerRequest, 'signal'>): Promise<string> {
+    return this.call((caller) => caller.text({ ...request, method: 'GET', path }));
   }
 
   /** Opens a streamed answer, once; resolves when its head has come. */
-  async open(path: string, { query, headers, signal, idleTimeoutMs }: StreamRequest): Promise<StreamedAnswer> {
-    try {
-      const opening = this.#transport.stream({
+  async open(path: string, { idleTimeoutMs, headers, ...request }: StreamRequest): Promise<StreamedAnswer> {
+    const answer = await this.call((caller) =>
+      caller.open({
+        ...request,
         method: 'GET',
-        path: path + queryString(query),
-        headers: { ...(await this.#headers()), accept: '*/*', ...headers },
-        signal,
-        timeoutMs: STREAM_HEAD_MS,
-        ...defined({ idleTimeoutMs }),
-      });
-      const answer = (await this.#noted(opening, signal)) as StreamedAnswer;
-      if (answer.status === 200 || answer.status === 206) return { ...answer, body: withOwnErrors(answer.body) };
-      const chunks: Buffer[] = [];
-      let size = 0;
-      for await (const chunk of answer.body) {
-        chunks.push(chunk);
-        size += chunk.length;
-        if (size > ERROR_BYTES) break;
-      }
-      throw this.#refusal({ ...answer, body: Buffer.concat(chunks) });
-    } catch (error) {
-      throw ownError(error);
+        path,
+        headers: { accept: '*/*', ...headers },
+        retry: false,
+        silenceMs: idleTimeoutMs ?? Number.POSITIVE_INFINITY,
+      }),
+    );
+    const chunks = () => answer.chunks();
+    return {
+      status: answer.status,
+      headers: answer.headers,
+      body: this.each(() => buffers(chunks())),
+      trailers: (answer.response as TransportResponse).trailers,
+    };
+  }
+
+  /**
+   * Yields the events of a page until `isLast` holds for one or the signal aborts. A stream that is lost goes on after the last event once the server
+   * answers again. Rejects where the first attempt is refused.
+   */
+  async *events(path: string, { logs, signal, isLast }: EventsRequest): AsyncGenerator<Placed> {
+    const query = { logs: logs || undefined };
+    // The signal says how long an outage may last.
+    const options = { query, signal, deadlineMs: Number.POSITIVE_INFINITY, passes: mayPass };
+    for await (const { id, type, data } of this.each((caller) => follow(caller, path, options))) {
+      const event = { type, data } as StreamEvent;
+      yield { id, event };
+      if (isLast(event)) return;
     }
   }
 
@@ -186,10 +228,10 @@ export class ServerClient {
         signal: anySignal(signal, stalled.signal),
       });
       const answer = await this.#noted(sent, signal);
-      if (answer.status !== 200) throw this.#refusal(answer);
+      if (answer.status !== 200) throw await this.#refusal(answer, `PUT ${path}`);
       return JSON.parse(answer.body.toString('utf8'));
     } catch (error) {
-      throw failure?.error ?? ownError(error);
+      throw failure?.error ?? this.#ownError(error);
     } finally {
       cancel();
     }
@@ -202,7 +244,7 @@ export class ServerClient {
     const headers = await this.#headers();
     const { WebSocket } = await import('ws');
     signal.throwIfAborted();
-    const socket = new WebSocket(url, { ...tls, headers, perMessageDeflate: false, handshakeTimeout: STREAM_HEAD_MS });
+    const socket = new WebSocket(url, { ...tls, headers, perMessageDeflate: false, handshakeTimeout: HANDSHAKE_MS });
     const forget = onAbort(signal, () => socket.terminate());
     try {
       await new Promise<void>((resolve, reject) => {
@@ -213,7 +255,9 @@ export class ServerClient {
         socket.on('error', (cause) => reject(new ServerUnreachable(`${server}: ${cause.message}`, { cause })));
         socket.once('unexpected-response', (_request, response: IncomingMessage) => {
           const { statusCode: status = 0, headers } = response;
-          buffer(response).then((body) => reject(this.#refusal({ status, headers, body })), reject);
+          buffer(response)
+            .then((body) => this.#refusal({ status, headers, body }, `GET ${path}`))
+            .then(reject, reject);
         });
       });
       this.#onRequest(SWITCHING);
@@ -247,36 +291,37 @@ export class ServerClient {
     return { ...(await this.#connection.headers()), 'user-agent': 'berth-cli' };
   }
 
-  #refusal({ status, headers, body }: Answer<Buffer>): Error {
-    const seconds = Number(headers['retry-after']);
-    const retryAfterMs = headers['retry-after'] !== undefined && seconds >= 0 ? seconds * 1000 : undefined;
-    const text = body.toString('utf8');
-    const known = serverError(status, text, retryAfterMs);
-    if (known) return known;
-    // A proxy before the server answers like this while the server is not there.
-    if (status === 429 || status >= 500) {
-      const message = `${this.#connection.server} answered ${status}`;
-      return new ServerError({ code: status, reason: 'ProxyError', message }, retryAfterMs);
-    }
-    return this.#notBerth(status);
+  async #refusal({ status, headers, body }: Answer<Buffer>, what: string): Promise<unknown> {
+    const answer = { status, headers: { get: (name: string) => headerOf(headers, name) }, bytes: async () => body };
+    return this.#ownError(await refusalOf(answer, what));
   }
 
-  #notBerth(status: number): Error {
-    return unreachable(
-      `${this.#connection.server} is not Berth's HTTP API: it answered ${status} with something else; --server is the URL before /v1`,
-    );
+  #ownError(error: unknown): unknown {
+    return ownError(error, this.#connection.server);
   }
 }
 
-function ownError(error: unknown): unknown {
-  if (!(error instanceof TransportError) || error instanceof ServerUnreachable) return error;
-  return new ServerUnreachable(error.message, { cause: error.cause, sent: error.sent });
+/** A server whose cluster has just started may not know its clients (401) or their rights (403) yet. */
+const mayPass = ({ status = 0 }: BerthError) => status === 401 || status === 403 || status >= 500;
+
+/** A clock whose timers keep the program alive: a call that waits for its next try has no socket, and nothing else may. */
+function holdingClock(clock: Clock): Pick<Clock, 'monotonic' | 'setTimer'> {
+  return {
+    monotonic: () => clock.monotonic(),
+    setTimer(ms, fn) {
+      const hold = setInterval(() => {}, 2 ** 30);
+      const cancel = clock.setTimer(ms, () => {
+        clearInterval(hold);
+        fn();
+      });
+      return () => {
+        clearInterval(hold);
+        cancel();
+      };
+    },
+  };
 }
 
-async function* withOwnErrors(body: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
-  try {
-    yield* body;
-  } catch (error) {
-    throw ownError(error);
-  }
+async function* buffers(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Buffer> {
+  for await (const chunk of chunks) yield Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
 }

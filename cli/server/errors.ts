@@ -1,6 +1,8 @@
+import { ConnectionLost, DeadlineExceeded, NotBerth, ProblemError } from '../../clients/typescript/src/errors.ts';
 import { EnterError } from '../../core/enter/client.ts';
 import { ENTER_CODES } from '../../core/enter/hello.ts';
 import { ApiError, TransportError } from '../../core/kube/errors.ts';
+import { unreachable } from '../errors.ts';
 
 /** The answer of a server of the HTTP API other than success; `reason` is the problem's code. */
 export class ServerError extends ApiError {
@@ -12,24 +14,35 @@ export class ServerUnreachable extends TransportError {
   override readonly name = 'ServerUnreachable';
 }
 
-interface ProblemBody {
-  code: string;
-  detail: string;
-  errors?: { field: string; message: string }[];
+/** Returns what the command line throws for an error of the client; others are as they were. `server`: its URL, for messages. */
+export function ownError(error: unknown, server: string): unknown {
+  if (error instanceof DeadlineExceeded && error.cause !== undefined) return ownError(error.cause, server);
+  if (error instanceof ProblemError) {
+    const { status, code: reason, detail: message, fields, retryAfterMs } = error;
+    return new ServerError({ code: status, reason, message, details: { causes: [...fields] } }, retryAfterMs);
+  }
+  if (error instanceof ConnectionLost) return unreachableOf(error);
+  return error instanceof NotBerth ? notBerth(error, server) : error;
 }
 
-/** Converts a problem+json; undefined for anything else. */
-export function serverError(status: number, body: string, retryAfterMs: number | undefined): ServerError | undefined {
-  let problem: Partial<ProblemBody>;
-  try {
-    problem = JSON.parse(body);
-  } catch {
-    return undefined;
+function unreachableOf({ message, sent, cause }: ConnectionLost): ServerUnreachable {
+  // The transport's own text says where the connection was to go.
+  if (cause instanceof TransportError) return new ServerUnreachable(cause.message, { cause: cause.cause, sent });
+  return new ServerUnreachable(message, { cause, sent });
+}
+
+function notBerth({ message, status, retryAfterMs }: NotBerth, server: string): Error {
+  if (status === undefined) return unreachable(`${server} is not Berth's HTTP API: ${message}`);
+  // A proxy before the server answers like this while the server is not there.
+  if (status === 429 || status >= 500) {
+    return new ServerError(
+      { code: status, reason: 'ProxyError', message: `${server} answered ${status}` },
+      retryAfterMs,
+    );
   }
-  const { code, detail, errors } = problem ?? {};
-  if (typeof code !== 'string' || typeof detail !== 'string') return undefined;
-  const causes = Array.isArray(errors) ? errors : [];
-  return new ServerError({ code: status, reason: code, message: detail, details: { causes } }, retryAfterMs);
+  return unreachable(
+    `${server} is not Berth's HTTP API: it answered ${status} with something else; --server is the URL before /v1`,
+  );
 }
 
 /** Codes of problems that stand for another refusal of a session. */

@@ -1,3 +1,5 @@
+import { eventsIn, openStream } from '../../clients/typescript/src/follow.ts';
+import { listed } from '../../clients/typescript/src/objects.ts';
 import { anySignal } from '../../core/abort.ts';
 import { ApiError, ifThere } from '../../core/kube/errors.ts';
 import { apiVersionOf } from '../../core/kube/paths.ts';
@@ -17,7 +19,6 @@ import { type StoredTurn, sessions, turns } from '../../core/resources/kinds.ts'
 import type { Table } from '../cluster/listed.ts';
 import { refused, unreachable } from '../errors.ts';
 import type { ServerClient } from './client.ts';
-import { SILENCE_MS, serverEvents } from './event-stream.ts';
 
 /** Largest page that the HTTP API gives. */
 const PAGE = 100;
@@ -75,7 +76,7 @@ export class ServerObjects implements Pick<KubeApi, 'get' | 'list' | 'watch'> {
     const over = timeoutSeconds === undefined ? undefined : AbortSignal.timeout(timeoutSeconds * 1000);
     const path = `/v1/namespaces/${encodeURIComponent(namespace)}/events`;
     // The stream begins with the changes since the read, also with the end of a turn.
-    const headers = { 'last-event-id': `${resourceVersion}.${resourceVersion}` };
+    const after = `${resourceVersion}.${resourceVersion}`;
     let version = resourceVersion;
     const read = async (): Promise<WatchEvent<T> | undefined> => {
       const object = await ifThere(this.get(resource, { namespace, name }, { signal }));
@@ -87,18 +88,22 @@ export class ServerObjects implements Pick<KubeApi, 'get' | 'list' | 'watch'> {
     };
     try {
       const both = over ? anySignal(signal, over) : signal;
-      const chunks = await this.#client.stream(path, { headers, signal: both, idleTimeoutMs: SILENCE_MS });
-      // A deletion before the stream began is not in it.
-      const first = await read();
-      if (first) yield first;
-      for await (const { event } of serverEvents(chunks)) {
-        const concerned = 'turn' in event.data && event.data.turn !== undefined ? event.data.turn : undefined;
-        const isOurs =
-          resource.plural === turns.plural
-            ? concerned === name
-            : concerned === undefined && event.data.session === name;
-        const state = isOurs ? await read() : undefined;
-        if (state) yield state;
+      const stream = await this.#client.call((caller) =>
+        openStream(caller, path, { after, signal: both, retry: false }),
+      );
+      try {
+        // A deletion before the stream began is not in it.
+        const first = await read();
+        if (first) yield first;
+        for await (const { data } of this.#client.each((caller) => eventsIn(caller, path, stream))) {
+          const concerned = 'turn' in data ? data.turn : undefined;
+          const isOurs =
+            resource.plural === turns.plural ? concerned === name : concerned === undefined && data.session === name;
+          const state = isOurs ? await read() : undefined;
+          if (state) yield state;
+        }
+      } finally {
+        await stream.discard();
       }
     } catch (error) {
       if (!over?.aborted || signal.aborted) throw error;
@@ -111,10 +116,14 @@ export class ServerObjects implements Pick<KubeApi, 'get' | 'list' | 'watch'> {
     let session = this.#sessions.get(key);
     if (session === undefined) {
       const query = { name, limit: 1 };
-      const answer = await this.#client.json('GET', collection(turns, namespace), { ...options, query });
-      const [turn] = pageOf(answer).items as StoredTurn[];
-      if (!turn) throw notFound(turns, name);
-      session = turn.spec.session;
+      const path = collection(turns, namespace);
+      for await (const { spec } of this.#client.each((caller) =>
+        listed<StoredTurn>(caller, path, { ...options, query }),
+      )) {
+        session = spec.session;
+        break;
+      }
+      if (session === undefined) throw notFound(turns, name);
       this.#sessions.set(key, session);
     }
     return `${collection(sessions, namespace)}/${encodeURIComponent(session)}/turns/${encodeURIComponent(name)}`;
@@ -128,7 +137,9 @@ export class ServerObjects implements Pick<KubeApi, 'get' | 'list' | 'watch'> {
   /** Returns an object of the HTTP API as one of the Kubernetes API. */
   object<T extends KubeObject>(resource: Resource<T>, shown: unknown): Stored<T> {
     const object = shown as Stored<T> | undefined;
-    if (typeof object?.metadata?.name !== 'string') throw unlike(resource.kind);
+    if (typeof object?.metadata?.name !== 'string') {
+      throw unreachable(`the server answered with something else than ${resource.kind}; is it Berth's HTTP API?`);
+    }
     if (resource.plural === turns.plural) {
       const { metadata, spec } = object as unknown as StoredTurn;
       this.expectTurn(metadata, spec.session);
@@ -149,17 +160,11 @@ export class ServerObjects implements Pick<KubeApi, 'get' | 'list' | 'watch'> {
     call: CallOptions,
   ): Promise<Stored<T>[]> {
     const all: Stored<T>[] = [];
-    let token: string | undefined;
-    do {
-      const size = Math.min(PAGE, (limit ?? Number.POSITIVE_INFINITY) - all.length);
-      const answer = await this.#client.json('GET', path, {
-        ...call,
-        query: { ...query, limit: size, continue: token },
-      });
-      const page = pageOf(answer);
-      all.push(...page.items.map((item) => this.object(resource, item)));
-      token = page.continue;
-    } while (token !== undefined && (limit === undefined || all.length < limit));
+    const pages = { ...call, query: { ...query, limit: Math.min(PAGE, limit ?? PAGE) } };
+    for await (const item of this.#client.each((caller) => listed<Stored<T>>(caller, path, pages))) {
+      all.push(this.object(resource, item));
+      if (all.length === limit) break;
+    }
     return all;
   }
 }
@@ -168,15 +173,6 @@ function collection({ plural, ...rest }: Resource, namespace: string): string {
   if (plural !== sessions.plural && plural !== turns.plural) throw notServed({ plural, ...rest });
   return `/v1/namespaces/${encodeURIComponent(namespace)}/${plural}`;
 }
-
-function pageOf(answer: unknown): { items: unknown[]; continue?: string } {
-  const page = answer as { items?: unknown[]; continue?: string } | undefined;
-  if (!Array.isArray(page?.items)) throw unlike('a list');
-  return page as { items: unknown[] };
-}
-
-const unlike = (what: string) =>
-  unreachable(`the server answered with something else than ${what}; is it Berth's HTTP API?`);
 
 const notServed = ({ plural }: Resource) =>
   new ApiError({ code: 403, reason: 'Forbidden', message: `the HTTP API does not tell of ${plural}` });

@@ -7,9 +7,8 @@ import { endedBy, FileReplacedError, type Rest } from '../../core/enter/files.ts
 import { type FileEnd, type FileEntry, type Kept, rootProblem } from '../../core/enter/hello.ts';
 import type { FolderEntry } from '../../core/enter/uploads.ts';
 import { TransportError } from '../../core/kube/errors.ts';
-import type { StreamedAnswer } from '../../core/kube/transport.ts';
 import type { Inside, Place } from '../cluster/inside.ts';
-import type { ServerClient } from './client.ts';
+import type { ServerClient, StreamedAnswer } from './client.ts';
 import { asRefusal } from './errors.ts';
 
 /** Time without a byte of a file after which the connection counts as lost, milliseconds. */
@@ -112,8 +111,8 @@ export function sessionFiles(
         });
       }
       const query = { ...pod, recursive };
-      const answer = await asRefusal(() => client.bytes('DELETE', at(place), { query, signal }));
-      const kept = answer.headers['berth-file-kept'] as Kept | undefined;
+      const { headers } = await asRefusal(() => client.answer('DELETE', at(place), { query, signal }));
+      const kept = headers.get('berth-file-kept') as Kept | null;
       return { bytes: 0, sha256: '', ...(kept && { kept }) };
     },
   };
@@ -126,12 +125,12 @@ function refuseReadOnly({ root }: Place): void {
 }
 
 function entryOf({ root, path }: Place, { headers }: StreamedAnswer): FileEntry {
-  const text = (name: string) => String(headers[name] ?? '');
+  const text = (name: string) => headers.get(name) ?? '';
   const [, version] = /^"(.+)"$/.exec(text('etag')) ?? [];
   return {
     name: path.split('/').filter(Boolean).at(-1) ?? root,
     type: text('berth-file-type') as FileEntry['type'],
-    bytes: Number(headers['content-length'] ?? 0),
+    bytes: Number(text('content-length')),
     mode: text('berth-file-mode'),
     modified: new Date(text('last-modified')).toISOString(),
     ...(version && { version }),

@@ -19,7 +19,6 @@ export async function withServer<R>(
   using outages = new Outages('server', cli);
   const client = new ServerClient(connection, {
     clock: cli.clock,
-    random: cli.random,
     onRequest: (outcome) => outages.note(outcome),
   });
   const objects = new ServerObjects(client);

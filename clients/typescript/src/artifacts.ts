@@ -129,7 +129,7 @@ interface Known {
   etag: string | undefined;
 }
 
-function digestIn(headers: Headers): string | undefined {
+function digestIn(headers: Answer['headers']): string | undefined {
   const [, base64] = /\bsha-256=:([\w+/=]+):/.exec(headers.get('repr-digest') ?? '') ?? [];
   return base64 === undefined ? undefined : Buffer.from(base64, 'base64').toString('hex');
 }

@@ -1,9 +1,9 @@
 import { backoffMs, wait } from './clock.ts';
-import { ConnectionLost, NotBerth } from './errors.ts';
+import { BerthError, ConnectionLost, NotBerth } from './errors.ts';
 import type * as wire from './generated/wire.ts';
-import type { Query } from './http.ts';
+import type { Answer, Query } from './http.ts';
 import { replaced } from './refusal.ts';
-import type { Caller, Limits } from './retry.ts';
+import type { Call, Caller, Limits } from './retry.ts';
 import { readEvents } from './sse.ts';
 
 /** A server-sent event as the client gives it. */
@@ -27,6 +27,8 @@ interface Page {
   query?: Query;
   /** Is awaited when a stream has been opened, the first or a later one; its rejection ends everything. */
   opened?: (() => Promise<void>) | undefined;
+  /** Reports whether a refusal after the first stream may pass, so that the page is asked for again. Default: none does. */
+  passes?: ((refusal: BerthError) => boolean) | undefined;
 }
 
 /** Time that a stream has lived for its end to be no reason to wait longer before the next, milliseconds. */
@@ -39,31 +41,59 @@ const LIVED_MS = 10_000;
 export async function* follow(
   caller: Caller,
   path: string,
-  { after, signal, deadlineMs, query, opened }: FollowOptions & Page,
+  { after, signal, deadlineMs, query, opened, passes }: FollowOptions & Page,
 ): AsyncGenerator<SessionStreamEvent, void, undefined> {
   const { clock, timing } = caller;
   let lastId = after;
+  let wasOpen = false;
   for (let short = 0; ; ) {
-    const headers = { accept: 'text/event-stream', ...(lastId === undefined ? {} : { 'last-event-id': lastId }) };
-    const answer = await caller.open({ method: 'GET', path, query, headers, signal, deadlineMs });
+    let stream: Answer | undefined;
+    try {
+      stream = await openStream(caller, path, { after: lastId, query, signal, deadlineMs });
+      wasOpen = true;
+    } catch (error) {
+      if (!(wasOpen && error instanceof BerthError && passes?.(error))) throw error;
+    }
     const start = clock.monotonic();
     try {
-      if (!answer.headers.get('content-type')?.startsWith('text/event-stream')) {
-        throw new NotBerth(`GET ${path}: the answer is no stream of events`, { status: answer.status });
-      }
-      await opened?.();
-      for await (const { id, type, data } of readEvents(answer.chunks())) {
-        const event = { type, id, data: parsed(caller, path, data) } as SessionStreamEvent;
-        if (id !== '') lastId = id;
-        yield event;
+      if (stream) {
+        await opened?.();
+        for await (const event of eventsIn(caller, path, stream)) {
+          if (event.id !== '') lastId = event.id;
+          yield event;
+        }
       }
     } catch (error) {
       if (!(error instanceof ConnectionLost)) throw error;
     } finally {
-      await answer.discard();
+      await stream?.discard();
     }
     short = clock.monotonic() - start < LIVED_MS ? short + 1 : 1;
     await wait(clock, backoffMs(timing, short), signal);
+  }
+}
+
+/** Opens one stream of a page. Its reader discards it. */
+export async function openStream(
+  caller: Caller,
+  path: string,
+  { after, ...call }: Pick<Call, 'query' | 'signal' | 'deadlineMs' | 'retry'> & { after?: string | undefined },
+): Promise<Answer> {
+  const headers = { accept: 'text/event-stream', ...(after === undefined ? {} : { 'last-event-id': after }) };
+  const answer = await caller.open({ ...call, method: 'GET', path, headers });
+  if (answer.headers.get('content-type')?.startsWith('text/event-stream')) return answer;
+  await answer.discard();
+  throw new NotBerth(`GET ${path}: the answer is no stream of events`, { status: answer.status });
+}
+
+/** Yields the events of one stream, to its end. Throws a ConnectionLost where it breaks. */
+export async function* eventsIn(
+  caller: Caller,
+  path: string,
+  stream: Answer,
+): AsyncGenerator<SessionStreamEvent, void, undefined> {
+  for await (const { id, type, data } of readEvents(stream.chunks())) {
+    yield { type, id, data: parsed(caller, path, data) } as SessionStreamEvent;
   }
 }
 

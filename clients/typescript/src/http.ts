@@ -15,11 +15,31 @@ export interface Exchange {
   signal?: AbortSignal | undefined;
   /** Limit for the head of the answer, milliseconds. */
   headMs: number;
-  /** Silence after which the body counts as lost, milliseconds. */
+  /** Silence after which the body counts as lost, milliseconds; Infinity: none. */
   silenceMs: number;
 }
 
-/** The part of `fetch` that is used. It has to heed `signal`, and not to follow redirects with `redirect: 'manual'`. */
+/** The part of a `Response` that is used. */
+export interface FetchResponse {
+  readonly status: number;
+  readonly headers: Pick<Headers, 'get'>;
+  readonly body: {
+    getReader(): {
+      read(): Promise<{ done: boolean; value?: Uint8Array | undefined }>;
+      cancel(): Promise<void>;
+    };
+    cancel(): Promise<void>;
+  } | null;
+  /** `opaqueredirect` for a redirect whose status is hidden. */
+  readonly type?: string;
+  /** URL of the answer, to which a `location` is relative. */
+  readonly url?: string;
+}
+
+/**
+ * The part of `fetch` that is used. It has to heed `signal`, and not to follow redirects with `redirect: 'manual'`. An error whose `sent` is false says
+ * that nothing of the request has left.
+ */
 export type Fetch = (
   url: string,
   init: {
@@ -29,12 +49,14 @@ export type Fetch = (
     redirect: 'manual';
     signal: AbortSignal;
   },
-) => Promise<Response>;
+) => Promise<FetchResponse>;
 
 /** An answer. Its body has to be read to its end or discarded, or the connection stays open. */
 export interface Answer {
   status: number;
-  headers: Headers;
+  headers: Pick<Headers, 'get'>;
+  /** What `fetch` gave: for a caller whose own `fetch` gives more than is used here. */
+  response: FetchResponse;
   /** Chunks of the body. Leaving the loop closes the connection. Throws a ConnectionLost, or the reason of the signal. */
   chunks(): AsyncGenerator<Uint8Array, void, undefined>;
   /** The whole body; throws `tooLarge()` beyond `maxBytes`. */
@@ -119,28 +141,29 @@ interface Reading {
 
 class Received implements Answer {
   readonly status: number;
-  readonly headers: Headers;
-  readonly #response: Response;
+  readonly headers: Pick<Headers, 'get'>;
+  readonly response: FetchResponse;
   readonly #reading: Reading;
 
-  constructor(response: Response, reading: Reading) {
+  constructor(response: FetchResponse, reading: Reading) {
     this.status = response.status;
     this.headers = response.headers;
-    this.#response = response;
+    this.response = response;
     this.#reading = reading;
   }
 
   async *chunks(): AsyncGenerator<Uint8Array, void, undefined> {
     const { what, silenceMs, clock, signal, control, forget } = this.#reading;
-    const reader = this.#response.body?.getReader();
+    const reader = this.response.body?.getReader();
     let isWhole = false;
     try {
       while (reader) {
         // Time counts only while this client waits for the server, never while its own reader is busy.
         const silent = () => new ConnectionLost(`${what}: nothing came for ${seconds(silenceMs)}`, { sent: true });
-        const cancelTimer = clock.setTimer(silenceMs, () => control.abort(silent()));
-        const { done, value } = await unlessAborted(reader.read(), control.signal).finally(cancelTimer);
-        if (done) break;
+        const cancelTimer =
+          silenceMs === Number.POSITIVE_INFINITY ? () => {} : clock.setTimer(silenceMs, () => control.abort(silent()));
+        const { value } = await unlessAborted(reader.read(), control.signal).finally(cancelTimer);
+        if (value === undefined) break;
         yield value;
       }
       isWhole = true;
@@ -176,7 +199,7 @@ class Received implements Answer {
     const { control, forget } = this.#reading;
     forget();
     control.abort();
-    await this.#response.body?.cancel().catch(() => {});
+    await this.response.body?.cancel().catch(() => {});
   }
 }
 
@@ -186,10 +209,10 @@ function queryText(query: Query = {}): string {
   return given.size === 0 ? '' : `?${given}`;
 }
 
-const isRedirect = ({ type, status }: Response) =>
+const isRedirect = ({ type, status }: FetchResponse) =>
   type === 'opaqueredirect' || (status >= 300 && status < 400 && status !== 304);
 
-async function redirected(response: Response, what: string): Promise<NotBerth> {
+async function redirected(response: FetchResponse, what: string): Promise<NotBerth> {
   const location = response.headers.get('location') ?? '';
   const url = URL.canParse(location, response.url || undefined)
     ? new URL(location, response.url || undefined)
@@ -208,7 +231,8 @@ function ownError(error: unknown, what: string, { signal, control }: Pick<Readin
   if (control.signal.aborted && control.signal.reason instanceof BerthError) return control.signal.reason;
   const { code, message } = innermost(error);
   const isFinal = code !== undefined && WRONG_CERTIFICATE.test(code);
-  const sent = code === undefined || !(isFinal || NOT_SENT.has(code));
+  const isUnsent = (error as { sent?: unknown } | undefined)?.sent === false;
+  const sent = !isUnsent && (code === undefined || !(isFinal || NOT_SENT.has(code)));
   return new ConnectionLost(`${what}: ${message}`, { sent, isFinal, cause: error });
 }
 

@@ -8,8 +8,11 @@ export const RELEASE_HEADER = 'berth-version';
 
 const MAX_BYTES = 64 * 1024;
 
+/** The part of an answer that says why it is none of success. */
+export type Refusal = Pick<Answer, 'status' | 'headers' | 'bytes'>;
+
 /** Returns the error for an answer other than success, and reads its body. Rejects with a ConnectionLost where the body is cut. */
-export async function refusalOf(answer: Answer, what: string): Promise<BerthError> {
+export async function refusalOf(answer: Refusal, what: string): Promise<BerthError> {
   const { status, headers } = answer;
   const retryAfterMs = retryAfter(headers.get('retry-after'));
   const tooLarge = () => notBerth(answer, what, '', retryAfterMs);
@@ -28,7 +31,12 @@ export function replaced(kind: 'Session' | 'Turn', name: string): ProblemError {
 }
 
 /** Returns the error for an answer that is not as the HTTP API gives it. */
-export function notBerth(answer: Answer, what: string, text: string, retryAfterMs?: number): NotBerth {
+export function notBerth(
+  answer: Pick<Answer, 'status' | 'headers'>,
+  what: string,
+  text: string,
+  retryAfterMs?: number,
+): NotBerth {
   const { status, headers } = answer;
   const type = headers.get('content-type') ?? 'no content type';
   const title = /<title>\s*([^<]{1,80})/i.exec(text)?.[1]?.trim();
@@ -38,7 +46,7 @@ export function notBerth(answer: Answer, what: string, text: string, retryAfterM
 }
 
 /** Says both releases where they differ: for an answer that cannot be read, or a request that the API does not know. */
-function otherRelease(headers: Headers, status?: number): string {
+function otherRelease(headers: Answer['headers'], status?: number): string {
   const release = headers.get(RELEASE_HEADER);
   const mayBeWhy = status === undefined || [400, 404, 405, 422].includes(status);
   return release === null || release === RELEASE || !mayBeWhy

@@ -23,6 +23,10 @@ export interface Call extends Limits {
   key?: string | undefined;
   /** False for a request that must not be sent again where it may have been taken. Default: true. */
   isRepeatable?: boolean;
+  /** False if the first answer counts, also an error, because the caller repeats by itself. Default: true. */
+  retry?: boolean | undefined;
+  /** Silence after which the answer counts as lost, milliseconds; Infinity: none. Default: that of the timing. */
+  silenceMs?: number | undefined;
   /** Time that the server itself is asked to wait, milliseconds. */
   waitMs?: number;
   /** Largest answer, bytes. */
@@ -44,7 +48,8 @@ export interface CallerOptions {
   http: Http;
   clock: Clock;
   timing: Timing;
-  token: TokenSource;
+  /** Source of the tokens, which a refusal names; absent where the headers of `http` are nobody's but the caller's. */
+  token?: TokenSource | undefined;
   /** Default of `Limits.deadlineMs`. */
   deadlineMs: number;
   /** Largest output that is read as a whole, bytes. */
@@ -63,7 +68,7 @@ const COME_BACK = new Set([408, 429, 503, 504]);
 export interface Json<T> {
   value: T;
   text: string;
-  headers: Headers;
+  headers: Answer['headers'];
 }
 
 /** Makes calls. They reject with a BerthError or with the reason of the signal. */
@@ -87,11 +92,13 @@ export class Caller {
     this.#options = options;
   }
 
+  /** Resolves with the JSON of the answer; its value is undefined where the answer has no content. */
   async json<T>(call: Call): Promise<Json<T>> {
     return this.call(call, async (answer) => {
       const what = nameOfCall(call, this.#options.http);
       const isJson = answer.headers.get('content-type')?.includes('json');
       const text = await this.#text(answer, call);
+      if (answer.status === 204) return { value: undefined as T, text, headers: answer.headers };
       if (!isJson) throw notBerth(answer, what, text);
       try {
         return { value: this.parse(text) as T, text, headers: answer.headers };
@@ -131,7 +138,7 @@ export class Caller {
   /** Repeats the exchange until `read` has read a successful answer. Calls `onTry` before each. */
   async call<T>(call: Call, read: (answer: Answer) => Promise<T>, onTry?: () => void): Promise<T> {
     const { clock } = this;
-    const { signal, deadlineMs = this.deadlineMs } = call;
+    const { signal, deadlineMs = this.deadlineMs, retry = true } = call;
     const start = clock.monotonic();
     const end = start + deadlineMs;
     let wasRefused = false;
@@ -141,10 +148,13 @@ export class Caller {
         return await this.#once(call, end - clock.monotonic(), read);
       } catch (error) {
         if (signal?.aborted) throw signal.reason;
+        if (!retry) throw withKey(error, call);
         let waitMs: number | undefined;
         if (isUnauthenticated(error)) {
           // A token that was replaced meanwhile is read with the next try.
-          if (wasRefused || typeof this.#options.token === 'string') throw await this.#unauthenticated(error);
+          const { token } = this.#options;
+          if (token === undefined) throw withKey(error, call);
+          if (wasRefused || typeof token === 'string') throw await unauthenticated(error, token);
           wasRefused = true;
           waitMs = 0;
         } else if (mayRepeat(error, call)) {
@@ -162,7 +172,7 @@ export class Caller {
 
   async #once<T>(call: Call, leftMs: number, read: (answer: Answer) => Promise<T>): Promise<T> {
     const { http, timing, onRequest } = this.#options;
-    const { method, path, query, headers, body, key, signal, waitMs = 0 } = call;
+    const { method, path, query, headers, body, key, signal, waitMs = 0, silenceMs = timing.silenceMs } = call;
     let answer: Answer;
     try {
       answer = await http.exchange({
@@ -178,7 +188,7 @@ export class Caller {
         body,
         signal,
         headMs: Math.max(1, Math.min(timing.attemptMs + waitMs, leftMs)),
-        silenceMs: timing.silenceMs,
+        silenceMs,
       });
     } catch (error) {
       if (!signal?.aborted) onRequest(error as Error);
@@ -212,19 +222,18 @@ export class Caller {
       },
     );
   }
+}
 
-  /** Says which token was refused, and when it expired. */
-  async #unauthenticated(error: ProblemError): Promise<ProblemError> {
-    const { token } = this.#options;
-    const expiry = expiryOf(await tokenOf(token).catch(() => ''));
-    const isOver = expiry !== undefined && Date.parse(expiry) < Date.now();
-    const Class = error.constructor as typeof ProblemError;
-    return new Class({
-      ...error,
-      errors: error.fields,
-      detail: `${error.detail} It is from ${nameOf(token)}${isOver ? `, and expired at ${expiry}` : ''}.`,
-    });
-  }
+/** Says which token was refused, and when it expired. */
+async function unauthenticated(error: ProblemError, token: TokenSource): Promise<ProblemError> {
+  const expiry = expiryOf(await tokenOf(token).catch(() => ''));
+  const isOver = expiry !== undefined && Date.parse(expiry) < Date.now();
+  const Class = error.constructor as typeof ProblemError;
+  return new Class({
+    ...error,
+    errors: error.fields,
+    detail: `${error.detail} It is from ${nameOf(token)}${isOver ? `, and expired at ${expiry}` : ''}.`,
+  });
 }
 
 const isUnauthenticated = (error: unknown): error is ProblemError =>

@@ -28,7 +28,7 @@ describe('a change of the object with one UID', () => {
       headers: () => ({ authorization: `Bearer ${token}` }),
       namespace: 'default',
     };
-    client = new ServerClient(connection, { clock: systemClock, random: systemRandom });
+    client = new ServerClient(connection, { clock: systemClock });
   });
   afterAll(async () => {
     await client.close();

@@ -8,7 +8,7 @@ const ROOT = fileURLToPath(new URL('../../..', import.meta.url));
 /** Top folders, and the top folders that each may import beside itself. */
 const ALLOWED: Record<string, readonly string[]> = {
   api: ['core'],
-  cli: ['core'],
+  cli: ['clients', 'core'],
   clients: [],
   controller: ['core'],
   core: [],

@@ -4,10 +4,10 @@ import type { AddressInfo } from 'node:net';
 import { afterEach, describe, test } from 'vitest';
 import { describeError } from '../../../../cli/errors.ts';
 import { ServerClient } from '../../../../cli/server/client.ts';
-import { followEvents } from '../../../../cli/server/event-stream.ts';
 import { ServerObjects } from '../../../../cli/server/objects.ts';
+import { TransportError } from '../../../../core/kube/errors.ts';
 import { sessionclasses, sessions, turns } from '../../../../core/resources/kinds.ts';
-import { systemClock, systemRandom } from '../../../../core/system.ts';
+import { systemClock } from '../../../../core/system.ts';
 
 type Answer = (request: IncomingMessage, response: ServerResponse) => void;
 const closing: (() => Promise<unknown>)[] = [];
@@ -33,7 +33,7 @@ async function serving(...answers: Answer[]) {
   };
   const outcomes: (number | Error)[] = [];
   const onRequest = (outcome: number | Error) => void outcomes.push(outcome);
-  const client = new ServerClient(connection, { clock: systemClock, random: systemRandom, onRequest });
+  const client = new ServerClient(connection, { clock: systemClock, onRequest });
   closing.push(async () => {
     await client.close();
     server.closeAllConnections();
@@ -77,8 +77,34 @@ describe('a client of the HTTP API', () => {
     const { client, seen } = await serving(cut, json(204, ''));
     const { exitCode, message } = await messageOf(client.json('DELETE', '/v1/x'));
     assert.equal(exitCode, 3);
-    assert.match(message, /^the server does not answer: DELETE http/);
+    assert.match(
+      message,
+      /^the server does not answer: DELETE http.*: (other side closed \(UND_ERR_SOCKET\)|.*ECONNRESET)$/,
+    );
     assert.equal(seen.length, 1);
+  });
+  test('does not repeat a request whose caller does so himself', async () => {
+    const { client, seen } = await serving(cut, json(200, {}));
+    await assert.rejects(client.json('GET', '/v1/x', { retry: false }), { name: 'ServerUnreachable' });
+    assert.equal(seen.length, 1);
+  });
+  test('says of a server that is not there where the connection went, also when it gives up', async () => {
+    const nothing = await serving();
+    await closing.pop()?.();
+    const connection = { server: nothing.url, tls: {}, headers: () => ({}), namespace: 'default' };
+    const outcomes: (number | Error)[] = [];
+    const client = new ServerClient(connection, { clock: systemClock, onRequest: (each) => void outcomes.push(each) });
+    const { message, exitCode } = await messageOf(client.json('POST', '/v1/x', { body: {}, deadlineMs: 50 }));
+    await client.close();
+    assert.equal(exitCode, 3);
+    const { host, port } = new URL(nothing.url);
+    assert.equal(
+      message,
+      `the server does not answer: POST http://${host}/v1/x: connect ECONNREFUSED 127.0.0.1:${port}`,
+    );
+    // It is known that nothing was sent, so the request was tried again.
+    for (const outcome of outcomes) assert.ok(outcome instanceof TransportError && !outcome.sent);
+    assert.ok(outcomes.length > 0);
   });
   test('waits as Retry-After says, and asks again', async () => {
     const busy = problem(429, 'TooManyRequests', 'Too many.', { 'retry-after': '0' });
@@ -144,7 +170,10 @@ describe('objects of the HTTP API', () => {
         ['Session', 'b'],
       ],
     );
-    assert.match(seen[1]?.url ?? '', /^\/v1\/namespaces\/default\/sessions\?labelSelector=!x&limit=100&continue=more$/);
+    assert.match(
+      seen[1]?.url ?? '',
+      /^\/v1\/namespaces\/default\/sessions\?labelSelector=%21x&limit=100&continue=more$/,
+    );
   });
   test('a turn is found by its name alone, and its session asked for once', async () => {
     const turn = { metadata: meta('t'), spec: { session: 's' } };
@@ -156,6 +185,19 @@ describe('objects of the HTTP API', () => {
       seen.map(({ url }) => url.replace('/v1/namespaces/default', '')),
       ['/turns?name=t&limit=1', '/sessions/s/turns/t', '/sessions/s/turns/t'],
     );
+  });
+  test('are listed up to the limit, and anew without repeats where the list has changed too much', async () => {
+    const { client, seen } = await serving(
+      json(200, { items: [{ metadata: meta('a') }, { metadata: meta('b') }], continue: 'old' }),
+      problem(410, 'ContinueExpired', 'Begin anew.'),
+      json(200, { items: [{ metadata: meta('b') }, { metadata: meta('c') }, { metadata: meta('d') }], continue: 'x' }),
+    );
+    const { items } = await new ServerObjects(client).list(sessions, { namespace: 'default', limit: 3 });
+    assert.deepEqual(
+      items.map(({ metadata: { name } }) => name),
+      ['a', 'b', 'c'],
+    );
+    assert.equal(seen.length, 3);
   });
   test('of other kinds may not be read, without a request', async () => {
     const { client, seen } = await serving(json(200, {}));
@@ -198,8 +240,7 @@ describe('a stream of events', () => {
     );
     const { signal } = new AbortController();
     const options = { signal, isLast: ({ type }: { type: string }) => type === 'deleted' };
-    const cli = { clock: systemClock };
-    const ids = (await all(followEvents(client, '/v1/x/events', options, cli))).map(({ id }) => id);
+    const ids = (await all(client.events('/v1/x/events', options))).map(({ id }) => id);
     assert.deepEqual(ids, ['1', '3']);
     assert.deepEqual(
       seen.map(({ headers }) => headers['last-event-id']),
@@ -207,10 +248,23 @@ describe('a stream of events', () => {
     );
     assert.deepEqual(outcomes, [200, 503, 200]);
   });
+  test('outlives a server that does not know its clients for a moment', async () => {
+    const { client, seen } = await serving(
+      events('id: 1\nevent: log\ndata: {}\n\n'),
+      problem(401, 'Unauthenticated', 'No.'),
+      problem(403, 'Forbidden', 'No.'),
+      problem(500, 'Internal', 'A fault.'),
+      events('id: 2\nevent: deleted\ndata: {"uid":"u"}\n\n'),
+    );
+    const { signal } = new AbortController();
+    const isLast = ({ type }: { type: string }) => type === 'deleted';
+    const ids = (await all(client.events('/v1/x/events', { signal, isLast }))).map(({ id }) => id);
+    assert.deepEqual([ids, seen.length], [['1', '2'], 5]);
+  });
   test('that is refused at first is refused', async () => {
     const { client } = await serving(problem(403, 'Forbidden', 'No.'));
     const { signal } = new AbortController();
-    const stream = followEvents(client, '/v1/x/events', { signal, isLast: () => false }, { clock: systemClock });
+    const stream = client.events('/v1/x/events', { signal, isLast: () => false });
     await assert.rejects(all(stream), { message: 'No.' });
   });
 });

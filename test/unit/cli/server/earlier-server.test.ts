@@ -3,7 +3,7 @@ import { test } from 'vitest';
 import type { Cli } from '../../../../cli/cli.ts';
 import { serverBackend } from '../../../../cli/server/backend.ts';
 import type { ServerClient, ServerRequest } from '../../../../cli/server/client.ts';
-import { serverError } from '../../../../cli/server/errors.ts';
+import { ServerError } from '../../../../cli/server/errors.ts';
 import type { ServerObjects } from '../../../../cli/server/objects.ts';
 
 const metadata = { name: 'notes', namespace: 'default', uid: 'one' };
@@ -14,9 +14,9 @@ function backendOf(refusal: { code: string; field: string }) {
   const taken: string[] = [];
   const client = {
     async json(method: string, path: string, { query }: ServerRequest) {
-      const errors = [{ field: refusal.field, message: 'there is no such field' }];
-      const body = JSON.stringify({ code: refusal.code, detail: 'refused', errors });
-      if (query?.uid !== undefined) throw serverError(400, body, undefined);
+      const details = { causes: [{ field: refusal.field, message: 'there is no such field' }] };
+      if (query?.uid !== undefined)
+        throw new ServerError({ code: 400, reason: refusal.code, message: 'refused', details });
       taken.push(`${method} ${path}`);
       return {};
     },

@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto';
-import { Artifact } from '../../clients/typescript/src/artifacts.ts';
 import { ContentDamaged } from '../../clients/typescript/src/errors.ts';
 import type { Call } from '../../clients/typescript/src/retry.ts';
 import { defined } from '../../core/defined.ts';
@@ -150,6 +149,7 @@ export function serverBackend(
     },
     async artifact(turn, { name, bytes, digest }, signal) {
       try {
+        const { Artifact } = await import('../../clients/typescript/src/artifacts.ts');
         const facts = { name, bytes, digest };
         const content = await client.call((caller) => new Artifact(caller, turnPath(turn), facts).read({ signal }));
         return Buffer.from(content.buffer, content.byteOffset, content.byteLength);

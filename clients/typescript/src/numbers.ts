@@ -2,6 +2,7 @@
  * JSON without rounding. A double cannot hold every number of a JSON text. An integer beyond ±(2^53 − 1) is read as a `bigint`, any other number that
  * a double cannot hold as the text that was written. Both directions work in each JavaScript engine, also without `JSON.rawJSON`.
  */
+import { randomUUID } from 'node:crypto';
 import { ConfigurationError } from './errors.ts';
 
 /** Matches where a number may begin that a double cannot hold: one of 16 digits, or with an exponent of three. */
@@ -10,7 +11,7 @@ const NUMBER = /-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?/y;
 const SCALAR = /[^\s,}\]]+/y;
 const PARTS = /^(-?)(\d+)(?:\.(\d+))?(?:[eE]([-+]?\d+))?$/;
 /** Random prefix of no string in any JSON text, because no author of a text knows it. */
-const MARK = globalThis.crypto.randomUUID();
+const MARK = randomUUID();
 
 /** Returns the value of a JSON text. Throws a SyntaxError as `JSON.parse` does. Nothing is recursive but `JSON.parse` itself. */
 export function parseExact(text: string): unknown {

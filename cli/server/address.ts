@@ -1,13 +1,10 @@
-import { existsSync, readFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { readFileSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { namespaceOf, serverUrl } from '../../clients/typescript/src/address.ts';
 import type { Connection } from '../../core/kube/connection.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
 import { refused } from '../errors.ts';
 import type { ChosenServer } from './chosen.ts';
-
-/** Folders in which pods have their tokens; a link leads from the one to the other in most images. */
-const POD_TOKENS = ['/var/run/secrets/', '/run/secrets/'];
-const POD_NAMESPACE = '/var/run/secrets/kubernetes.io/serviceaccount/namespace';
 
 /** Connects to the server. Throws a CliError that names the flag and what is wrong with it. */
 export function serverConnection(chosen: ChosenServer, flags: ClusterFlags, cli: Pick<Cli, 'cwd'>): Connection {
@@ -31,25 +28,18 @@ export function serverConnection(chosen: ChosenServer, flags: ClusterFlags, cli:
   };
 }
 
-function checkedUrl({ url: text, from }: ChosenServer, mayBePlain: boolean): URL {
-  const example = 'https://berth.example.com';
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (!url || !/^https?:\/\//i.test(text)) {
-    throw refused(`${from}: the URL of a server begins with https:// or http://, for example ${example}`);
+function checkedUrl({ url, from }: ChosenServer, mayBePlain: boolean): URL {
+  try {
+    return serverUrl(url, {
+      mayBePlain,
+      from,
+      insteadOfUser: 'use --token-file instead',
+      toBePlain: 'give --allow-plain-text if the network between may read it',
+    });
+  } catch (error) {
+    throw refused((error as Error).message);
   }
-  if (url.username || url.password)
-    throw refused(`${from}: the URL has a user or a password; use --token-file instead`);
-  if (url.search || url.hash)
-    throw refused(`${from}: the URL has a ? or #; leave off what follows, for example ${example}`);
-  if (url.protocol === 'http:' && !mayBePlain && !isLoopback(url.hostname)) {
-    throw refused(
-      `${from}: ${url.host} would get the token unencrypted; use https://, or give --allow-plain-text if the network between may read it`,
-    );
-  }
-  return url;
 }
-
-const isLoopback = (host: string) => host === 'localhost' || host === '[::1]' || /^127(\.\d+){3}$/.test(host);
 
 /** Returns the token in the file. The text of the file is in no error. */
 function readToken(path: string): string {
@@ -71,12 +61,4 @@ function readFlagFile(flag: string, path: string): Buffer {
   } catch (error) {
     throw refused(`${flag}: ${path} cannot be read: ${(error as NodeJS.ErrnoException).code}`);
   }
-}
-
-/** Namespace of the pod whose token it is; `default` for other files. */
-function namespaceOf(tokenPath: string): string {
-  const beside = join(tokenPath, '..', 'namespace');
-  const isOfPod = POD_TOKENS.some((folder) => tokenPath.startsWith(folder));
-  const file = isOfPod ? [beside, POD_NAMESPACE].find((path) => existsSync(path)) : undefined;
-  return file === undefined ? 'default' : readFileSync(file, 'utf8').trim();
 }

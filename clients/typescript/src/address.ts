@@ -24,6 +24,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 /** Token with the audience of Berth that a pod has by a projected volume, as the documentation shows it. */
 const POD_TOKEN = '/var/run/secrets/berth/token';
 const POD_NAMESPACE = '/var/run/secrets/kubernetes.io/serviceaccount/namespace';
+/** Folders in which pods have their tokens; a link leads from the one to the other in most images. */
 const POD_FOLDERS = ['/var/run/secrets/', '/run/secrets/'];
 
 /**
@@ -37,7 +38,8 @@ export function addressOf(given: GivenAddress, env: Environment): Address {
   const from = given.server === undefined ? 'BERTH_SERVER' : 'server';
   const token = given.token ?? tokenFile(env, from);
   const url = checkedUrl(server, from, given.allowPlainText === true);
-  return { server: url, token, namespace: given.namespace ?? namespaceOf(token) };
+  const ofToken = typeof token === 'object' ? namespaceOf(token.file) : 'default';
+  return { server: url, token, namespace: given.namespace ?? ofToken };
 }
 
 function tokenFile(env: Environment, from: string): TokenSource {
@@ -50,29 +52,46 @@ function tokenFile(env: Environment, from: string): TokenSource {
 
 /** Returns the URL without a slash at its end, if a token may go there. */
 function checkedUrl(text: string, from: string, mayBePlain: boolean): string {
+  return serverUrl(text, {
+    mayBePlain,
+    from,
+    insteadOfUser: 'give the option token instead',
+    toBePlain: 'give allowPlainText: true where the network between may read it',
+  }).href.replace(/\/+$/, '');
+}
+
+/** How the URL of a server is judged, and the words of its refusals that depend on who gives it. */
+export interface UrlRules {
+  /** True if the token may go unencrypted to other machines. */
+  mayBePlain: boolean;
+  /** Where the URL is from. */
+  from: string;
+  insteadOfUser: string;
+  toBePlain: string;
+}
+
+/** Returns the URL of a server to which a token may go. Throws a ConfigurationError that says what to do. */
+export function serverUrl(text: string, { mayBePlain, from, insteadOfUser, toBePlain }: UrlRules): URL {
   const example = 'for example https://berth.example.com';
   const refuse = (why: string) => new ConfigurationError(`${from}: ${why}`);
   const url = typeof text === 'string' && URL.canParse(text) ? new URL(text) : undefined;
   if (!url || !/^https?:\/\//i.test(text))
     throw refuse(`the URL of a server begins with https:// or http://, ${example}`);
-  if (url.username || url.password) throw refuse('the URL has a user or a password; give the option token instead');
+  if (url.username || url.password) throw refuse(`the URL has a user or a password; ${insteadOfUser}`);
   if (url.search || url.hash) throw refuse(`the URL has a ? or #; leave off what follows, ${example}`);
   if (url.protocol === 'http:' && !mayBePlain && !isLoopback(url.hostname)) {
-    throw refuse(
-      `${url.host} would get the token unencrypted; use https://, or give allowPlainText: true where the network between may read it`,
-    );
+    throw refuse(`${url.host} would get the token unencrypted; use https://, or ${toBePlain}`);
   }
-  return url.href.replace(/\/+$/, '');
+  return url;
 }
 
 const isLoopback = (host: string) => host === 'localhost' || host === '[::1]' || /^127(\.\d+){3}$/.test(host);
 
-/** Namespace of the pod whose token it is; `default` for other tokens. */
-function namespaceOf(token: TokenSource): string {
-  if (typeof token !== 'object') return 'default';
-  const isOfPod = POD_FOLDERS.some((folder) => token.file.startsWith(folder));
+/** Namespace of the pod whose token the file has; `default` for other files. */
+export function namespaceOf(tokenFile: string): string {
+  const isOfPod = POD_FOLDERS.some((folder) => tokenFile.startsWith(folder));
   const file = isOfPod
-    ? [join(token.file, '..', 'namespace'), POD_NAMESPACE].find((path) => existsSync(path))
+    ? [join(tokenFile, '..', 'namespace'), POD_NAMESPACE].find((path) => existsSync(path))
     : undefined;
   return file === undefined ? 'default' : readFileSync(file, 'utf8').trim();
 }

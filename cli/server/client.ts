@@ -1,5 +1,4 @@
 import type { IncomingMessage } from 'node:http';
-import { Readable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
 import type { WebSocket } from 'ws';
 import type { BerthError } from '../../clients/typescript/src/errors.ts';
@@ -7,7 +6,7 @@ import { follow } from '../../clients/typescript/src/follow.ts';
 import { type Answer as ClientAnswer, Http } from '../../clients/typescript/src/http.ts';
 import { refusalOf } from '../../clients/typescript/src/refusal.ts';
 import { type Call, Caller, type Timing } from '../../clients/typescript/src/retry.ts';
-import { anySignal, onAbort } from '../../core/abort.ts';
+import { onAbort } from '../../core/abort.ts';
 import type { StreamEvent } from '../../core/follow/events.ts';
 import type { Placed } from '../../core/follow/session-events.ts';
 import { parseExact } from '../../core/json.ts';
@@ -18,6 +17,7 @@ import type { CallOptions } from '../../core/kube/types.ts';
 import type { Clock } from '../../core/runtime.ts';
 import { ownError, ServerError, ServerUnreachable } from './errors.ts';
 import { fetchOver, headerOf, type TransportResponse } from './fetch.ts';
+import { sendPieces } from './pieces.ts';
 
 export interface ServerRequest extends CallOptions {
   query?: Query;
@@ -71,8 +71,6 @@ const TIMING: Timing = {
   baseMs: 100,
   maxMs: 5_000,
 };
-/** Time without a byte that the server takes, or without its answer to the last, milliseconds. It may wait 60 s for the session. */
-const UPLOAD_STALL_MS = 90_000;
 /** Limit for the handshake of a WebSocket, milliseconds. */
 const HANDSHAKE_MS = 15_000;
 /** Status of an answer that makes the connection a WebSocket. */
@@ -197,44 +195,22 @@ export class ServerClient {
   }
 
   /** Puts content in pieces, once; resolves with the JSON of the answer. Rejects with the content's own error where it has one. */
-  async upload(path: string, { query, headers, content, signal }: UploadRequest): Promise<unknown> {
-    const stalled = new AbortController();
-    let cancel = () => {};
-    const arm = () => {
-      cancel();
-      const late = new ServerUnreachable(`PUT ${path}: nothing was taken for ${UPLOAD_STALL_MS / 1000} s`);
-      cancel = this.#clock.setTimer(UPLOAD_STALL_MS, () => stalled.abort(late));
-    };
-    let failure: { error: unknown } | undefined;
-    const pieces = async function* () {
-      try {
-        for await (const piece of content) {
-          arm();
-          yield piece;
-        }
-        arm();
-      } catch (error) {
-        failure = { error };
-        throw error;
-      }
-    };
-    arm();
-    try {
+  upload(path: string, { query, headers, content, signal }: UploadRequest): Promise<unknown> {
+    const what = `PUT ${path}`;
+    return sendPieces(content, { what, clock: this.#clock, signal }, async (body, until) => {
       const sent = this.#transport.fetch({
         method: 'PUT',
         path: path + queryString(query),
         headers: { ...(await this.#headers()), accept: 'application/json', ...headers },
-        body: Readable.from(pieces(), { objectMode: false }),
-        signal: anySignal(signal, stalled.signal),
+        body,
+        signal: until,
       });
-      const answer = await this.#noted(sent, signal);
-      if (answer.status !== 200) throw await this.#refusal(answer, `PUT ${path}`);
+      const answer = await this.#noted(sent, signal).catch((error) => {
+        throw this.#ownError(error);
+      });
+      if (answer.status !== 200) throw await this.#refusal(answer, what);
       return JSON.parse(answer.body.toString('utf8'));
-    } catch (error) {
-      throw failure?.error ?? this.#ownError(error);
-    } finally {
-      cancel();
-    }
+    });
   }
 
   /** Opens a WebSocket, once; resolves when it is open, and paused so that its listeners miss nothing. */

@@ -14,22 +14,23 @@ export class ServerUnreachable extends TransportError {
   override readonly name = 'ServerUnreachable';
 }
 
-/** Returns what the command line throws for an error of the client; others are as they were. `server`: its URL, for messages. */
+/** Returns what the command line throws for an error of the client or the transport; others are as they were. `server`: its URL, for messages. */
 export function ownError(error: unknown, server: string): unknown {
   if (error instanceof DeadlineExceeded && error.cause !== undefined) return ownError(error.cause, server);
   if (error instanceof ProblemError) {
     const { status, code: reason, detail: message, fields, retryAfterMs } = error;
     return new ServerError({ code: status, reason, message, details: { causes: [...fields] } }, retryAfterMs);
   }
-  if (error instanceof ConnectionLost) return unreachableOf(error);
+  if (error instanceof ConnectionLost) {
+    // The transport's own text says where the connection was to go.
+    return error.cause instanceof TransportError ? unreached(error.cause) : unreached(error);
+  }
+  if (error instanceof TransportError && !(error instanceof ServerUnreachable)) return unreached(error);
   return error instanceof NotBerth ? notBerth(error, server) : error;
 }
 
-function unreachableOf({ message, sent, cause }: ConnectionLost): ServerUnreachable {
-  // The transport's own text says where the connection was to go.
-  if (cause instanceof TransportError) return new ServerUnreachable(cause.message, { cause: cause.cause, sent });
-  return new ServerUnreachable(message, { cause, sent });
-}
+const unreached = ({ message, cause, sent }: TransportError | ConnectionLost) =>
+  new ServerUnreachable(message, { cause, sent });
 
 function notBerth({ message, status, retryAfterMs }: NotBerth, server: string): Error {
   if (status === undefined) return unreachable(`${server} is not Berth's HTTP API: ${message}`);

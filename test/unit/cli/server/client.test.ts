@@ -112,6 +112,21 @@ describe('a client of the HTTP API', () => {
     assert.deepEqual(await client.json('POST', '/v1/x', { body: {} }), { ok: true });
     assert.equal(seen.length, 3);
   });
+  test('tells that the server went away while it took a file, and the error of the content where that is why', async () => {
+    const upload = { headers: {}, signal: new AbortController().signal };
+    const { client } = await serving(cut);
+    const one = async function* () {
+      yield Buffer.from('x');
+    };
+    const { message, exitCode } = await messageOf(client.upload('/v1/x', { ...upload, content: one() }));
+    assert.equal(exitCode, 3);
+    assert.match(message, /^the server does not answer: PUT http/);
+    const lost = async function* () {
+      yield Buffer.from('x');
+      throw new Error('the disk is gone');
+    };
+    await assert.rejects(client.upload('/v1/x', { ...upload, content: lost() }), { message: 'the disk is gone' });
+  });
   test('keeps every digit of a number', async () => {
     const { client } = await serving(json(200, '{"n":12345678901234567890.10}'));
     assert.equal(JSON.stringify(await client.json('GET', '/v1/x')), '{"n":12345678901234567890.10}');

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { afterEach, describe, test } from 'vitest';
 import {
+  Berth,
   BerthError,
   ConfigurationError,
   ConnectionLost,
@@ -186,6 +187,17 @@ describe('a server that is not Berth’s', () => {
     assert.ok(error instanceof ConnectionLost, inspect(error));
     assert.match(error.message, /ECONNREFUSED/);
     assert.equal(error.sent, false);
+  });
+
+  test('whose own fetch says that nothing was sent is not said to have been sent', async () => {
+    for (const sent of [false, undefined]) {
+      const fetch = () => Promise.reject(Object.assign(new Error('no connection was free'), { sent }));
+      const error = await rejection(
+        new Berth({ server: 'http://localhost', token: TOKEN, fetch, deadlineMs: 1 }).session('x').get(),
+      );
+      assert.ok(error.cause instanceof ConnectionLost, inspect(error));
+      assert.equal(error.cause.sent, sent !== false);
+    }
   });
 });
 

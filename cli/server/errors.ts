@@ -32,7 +32,9 @@ export function ownError(error: unknown, server: string): unknown {
 const unreached = ({ message, cause, sent }: TransportError | ConnectionLost) =>
   new ServerUnreachable(message, { cause, sent });
 
-function notBerth({ message, status, retryAfterMs }: NotBerth, server: string): Error {
+function notBerth({ message, status, retryAfterMs, cause }: NotBerth, server: string): Error {
+  // JSON that cannot be read is an answer that was cut or damaged on its way.
+  if (cause !== undefined) return new ServerUnreachable(message, { cause });
   if (status === undefined) return unreachable(`${server} is not Berth's HTTP API: ${message}`);
   // A proxy before the server answers like this while the server is not there.
   if (status === 429 || status >= 500) {

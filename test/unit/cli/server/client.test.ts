@@ -127,6 +127,12 @@ describe('a client of the HTTP API', () => {
     };
     await assert.rejects(client.upload('/v1/x', { ...upload, content: lost() }), { message: 'the disk is gone' });
   });
+  test('takes an answer whose JSON is cut for none', async () => {
+    const { client } = await serving(json(200, '{"metadata"'));
+    const { message, exitCode } = await messageOf(client.json('GET', '/v1/x'));
+    assert.equal(exitCode, 3);
+    assert.match(message, /^the server does not answer: GET http.*: the answer is no JSON$/);
+  });
   test('keeps every digit of a number', async () => {
     const { client } = await serving(json(200, '{"n":12345678901234567890.10}'));
     assert.equal(JSON.stringify(await client.json('GET', '/v1/x')), '{"n":12345678901234567890.10}');

@@ -118,25 +118,27 @@ export class Caller {
   }
 
   /**
-   * Deletes. An object that is gone when the request is repeated was deleted by the one whose answer was lost.
+   * Deletes. An object that is gone when the request is repeated was deleted by a try that may have been taken.
    */
   async delete(call: Omit<Call, 'method'>): Promise<void> {
-    let tries = 0;
+    let mayBeDone = false;
     const isGone = (error: unknown) =>
-      tries > 1 && error instanceof ProblemError && (error.code === 'NotFound' || error.code === 'UIDMismatch');
+      mayBeDone && error instanceof ProblemError && (error.code === 'NotFound' || error.code === 'UIDMismatch');
     try {
       await this.call(
         { ...call, method: 'DELETE' },
         (answer) => answer.discard(),
-        () => void tries++,
+        (error) => {
+          mayBeDone ||= !wasNotTaken(error);
+        },
       );
     } catch (error) {
       if (!isGone(error)) throw error;
     }
   }
 
-  /** Repeats the exchange until `read` has read a successful answer. Calls `onTry` before each. */
-  async call<T>(call: Call, read: (answer: Answer) => Promise<T>, onTry?: () => void): Promise<T> {
+  /** Repeats the exchange until `read` has read a successful answer. Calls `onRepeat` with each error that it is repeated after. */
+  async call<T>(call: Call, read: (answer: Answer) => Promise<T>, onRepeat?: (error: unknown) => void): Promise<T> {
     const { clock } = this;
     const { signal, deadlineMs = this.deadlineMs, retry = true } = call;
     const start = clock.monotonic();
@@ -144,7 +146,6 @@ export class Caller {
     let wasRefused = false;
     for (let failures = 0; ; ) {
       try {
-        onTry?.();
         return await this.#once(call, end - clock.monotonic(), read);
       } catch (error) {
         if (signal?.aborted) throw signal.reason;
@@ -165,6 +166,7 @@ export class Caller {
         const now = clock.monotonic();
         if (waitMs === undefined || this.#isNobodyThere(error, now - start)) throw withKey(error, call);
         if (now + waitMs >= end) throw withKey(this.#late(error, call, deadlineMs), call);
+        onRepeat?.(error);
         await wait(clock, waitMs, signal);
       }
     }
@@ -241,12 +243,21 @@ const isUnauthenticated = (error: unknown): error is ProblemError =>
 
 /** Reports whether the same request may be sent again, and whether that can help. */
 function mayRepeat(error: unknown, { isRepeatable = true }: Pick<Call, 'isRepeatable'>): boolean {
-  if (error instanceof ConnectionLost) return !error.isFinal && (isRepeatable || !error.sent);
+  if (error instanceof ConnectionLost) return !error.isFinal && (isRepeatable || wasNotTaken(error));
   if (error instanceof NotBerth && error.status === 502) return isRepeatable;
   if (!(error instanceof ProblemError || error instanceof NotBerth) || error.status === undefined) return false;
-  if (!COME_BACK.has(error.status)) return false;
-  // The server says with 429, and with a 503 that says when to come back, that it has done nothing.
-  return isRepeatable || error.status === 429 || (error.status === 503 && error.retryAfterMs !== undefined);
+  return COME_BACK.has(error.status) && (isRepeatable || wasNotTaken(error));
+}
+
+/**
+ * Reports whether the request has surely changed nothing: it was not sent, or the server says so with 401, with 429, or with a 503 that says
+ * when to come back.
+ */
+function wasNotTaken(error: unknown): boolean {
+  if (error instanceof ConnectionLost) return !error.sent;
+  if (!(error instanceof ProblemError || error instanceof NotBerth)) return false;
+  const { status, retryAfterMs } = error;
+  return status === 401 || status === 429 || (status === 503 && retryAfterMs !== undefined);
 }
 
 function withKey(error: unknown, { key }: Call): unknown {

@@ -290,9 +290,11 @@ describe('a DELETE whose answer was lost', () => {
     }
   });
 
-  test('is not taken for one of a session that was never there', async () => {
-    const server = await serving(problem(404, 'NotFound'));
-    assert.ok((await rejection(server.client().session('notes').delete())) instanceof problems.NotFound);
+  test('is not taken for one of a session that was never there, also after a try that the server did not take', async () => {
+    for (const before of [[], [problem(429, 'CallerLimit')]]) {
+      const server = await serving(...before, problem(404, 'NotFound'));
+      assert.ok((await rejection(server.client().session('notes').delete())) instanceof problems.NotFound);
+    }
   });
 });
 

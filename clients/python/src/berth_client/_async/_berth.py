@@ -100,8 +100,9 @@ class AsyncBerth:
         data: wire.Run = answer.json()
         meta = answer.read(lambda: data["session"]["metadata"])
         session = AsyncSession(self._calls, meta["namespace"], meta["name"], data["session"])
-        turn = session.turn(answer.read(lambda: data["turn"]["metadata"]["name"]))
-        turn.object = data["turn"]
+        taken_up: wire.Turn = answer.read(lambda: answer.json()["turn"])
+        turn = session.turn(taken_up["metadata"]["name"])
+        turn.object = taken_up
         if turn.phase in TERMINAL:
             return await turn._result(answer, _json.member(answer.text(), "output"), until)
         return await turn.result(on_approval=on_approval, deadline=max(until.left(), 0.001))

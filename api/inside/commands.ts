@@ -102,7 +102,10 @@ export async function* outputFrom(
   }
 }
 
-/** Gives a command input from a position on, as fast as it reads. Resolves with the position of the next byte. */
+/**
+ * Gives a command input from a position on, as fast as it reads. Resolves with the position of the next byte. Rejects with a Problem where
+ * bytes before the position are missing.
+ */
 export async function giveInput(
   frames: FrameStream,
   bytes: AsyncIterable<Buffer>,
@@ -129,6 +132,12 @@ export async function giveInput(
   };
   let position = at;
   try {
+    if (at > taken) {
+      const message = `must not be above ${taken}, the position of the next byte`;
+      throw new Problem('Invalid', `at ${message}; send what is missing first.`, {
+        fields: [{ field: 'at', message }],
+      });
+    }
     for await (const chunk of bytes) {
       for (let from = 0; from < chunk.length && !isOver; from += PIECE_BYTES) {
         const piece = chunk.subarray(from, from + PIECE_BYTES);

@@ -67,6 +67,11 @@ describe('commands of a session over HTTP', () => {
     await eventually(async () => (await read(body.id, 'stream=stderr')) === 'two\n', { what: 'the error' });
     const followed = read(body.id, 'stream=stdout&follow&from=8');
     const input = { token, body: 'three\n', headers: { 'content-type': 'application/octet-stream' } };
+    const ahead = await api.call('POST', `${COMMANDS}/${body.id}/input?at=1000000`, input);
+    assert.equal(ahead.status, 422);
+    assert.deepEqual(ahead.problem.errors, [
+      { field: 'at', message: 'must not be above 0, the position of the next byte' },
+    ]);
     const given = await api.call('POST', `${COMMANDS}/${body.id}/input?at=0&end`, input);
     assert.deepEqual([given.status, given.body], [200, { taken: 6 }], given.text);
     assert.equal(await followed, 'three\n');

@@ -53,8 +53,8 @@ export const FAULTS = {
   'stall-body': hasBody,
   /** The request is forwarded, and the answer comes when the client has given it up. */
   late: (exchange: Exchange) => !isStream(exchange),
-  /** The server gets the request twice, as from a proxy that repeats it. */
-  twice: (exchange: Exchange) => !isStream(exchange),
+  /** The server gets the request twice, as from a proxy that repeats it. The second of two deletes finds nothing, and that is its answer. */
+  twice: (exchange: Exchange) => !isStream(exchange) && exchange.method !== 'DELETE',
   /** A proxy's page in place of an answer. */
   'html-502': any,
   'busy-503': any,

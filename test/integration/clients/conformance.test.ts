@@ -12,7 +12,8 @@ const LANES = 2;
 /** Scenarios of each client, and runs of these with a fault: 60 runs in all. */
 const SCENARIOS = 10;
 const FAULTY = { typescript: 12, python: 12, 'python-sync': 5 };
-const seed = Number(process.env.SEED ?? Date.now() % 1_000_000);
+// Always the same runs: `make client-faults` has all of them.
+const seed = Number(process.env.SEED ?? 1);
 
 const textOf = (failures: readonly Failure[]) =>
   failures.map(({ run, error }) => `${run} (SEED=${seed})\n${(error as Error).stack}`).join('\n\n');

@@ -111,6 +111,7 @@ export async function removePod(
   // A session may have claimed the pod while another pod was removed.
   if (!isForced && !ledger.isAvailable(namespace, name)) return false;
   closing.throwIfAborted();
+  log.info({ namespace, pod: name, why }, isForced ? 'pool pod removed without its node' : 'pool pod deleted');
   const force = isForced ? { gracePeriodSeconds: 0 } : {};
   try {
     await api.delete(podKind, { namespace, name }, { uid, resourceVersion, signal, ...force });
@@ -119,6 +120,5 @@ export async function removePod(
     refused.set(uid, resourceVersion);
     return false;
   }
-  log.info({ namespace, pod: name, why }, isForced ? 'pool pod removed without its node' : 'pool pod deleted');
   return true;
 }

@@ -169,8 +169,9 @@ function start(): void {
   });
 }
 
-/** Waits until stdout has taken everything, as long as somebody reads it. */
+/** Waits until stdout has taken everything, as long as somebody reads it. What clients are told leaves with this turn of the event loop. */
 async function flushed(): Promise<void> {
+  await new Promise((resolve) => setImmediate(resolve));
   const deadline = systemClock.monotonic() + FLUSH_MS;
   while (process.stdout.writableLength > 0 && systemClock.monotonic() < deadline) {
     await new Promise((resolve) => setTimeout(resolve, 5));

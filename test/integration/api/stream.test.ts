@@ -60,7 +60,7 @@ answer(turn)
     const question = await eventually(() => stream.of('approval')[0]?.data, { what: 'the question' });
     assert.deepEqual([question.turn, question.prompt, question.decided], ['life-1', 'May I?', undefined]);
     const path = '/v1/namespaces/default/sessions/life/turns/life-1/approvals';
-    const body = { spec: { requestId: question.id, decision: 'Approve' } };
+    const body = { spec: { requestId: question.requestId, decision: 'Approve' } };
     const decided = await api.call('POST', path, { token, body });
     assert.equal(decided.status, 201, decided.text);
     await eventually(() => stream.of('approval').some(({ data }) => data.decided?.decision === 'Approve'), {

@@ -118,10 +118,13 @@ export class Commands {
       },
     });
     const reader = entry.readers.add(attachment, from);
+    // It may take the place of one that had acknowledged less, and have no output left to acknowledge: the command would wait for ever.
+    command.log.acknowledge(entry.readers.acknowledged ?? 0);
     if (input) entry.input = attachment;
     if (!this.#isSuspended) command.attached(true);
     visit.gone.addEventListener('abort', () => {
-      reader.isGone = true;
+      entry.readers.left(reader);
+      command.log.acknowledge(entry.readers.acknowledged ?? 0);
       if (!this.#isSuspended) command.attached(entry.readers.isAttached);
       if (entry.isKnown) this.#dropKnown(entry);
       this.#dropOldest();

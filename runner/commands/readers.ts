@@ -3,7 +3,11 @@ import type { Attachment } from './attachment.ts';
 /** A client that reads, or one that has gone and may come back for what it did not acknowledge. */
 interface Reader {
   attachment: Pick<Attachment, 'acknowledged'>;
+  /** Position at which it began. */
+  from: number;
   isGone: boolean;
+  /** True once it is taken for one that has gone. */
+  hasComeBack: boolean;
 }
 
 /** Clients that read a command's output. What one of them may still ask for is kept for all. */
@@ -27,9 +31,24 @@ export class Readers {
     const gone = [...this.#all].filter((reader) => reader.isGone && reader.attachment.acknowledged <= from);
     const [nearest] = gone.sort((a, b) => b.attachment.acknowledged - a.attachment.acknowledged);
     if (nearest) this.#all.delete(nearest);
-    const reader: Reader = { attachment, isGone: false };
+    const reader: Reader = { attachment, from, isGone: false, hasComeBack: nearest !== undefined };
     this.#all.add(reader);
     return reader;
+  }
+
+  /**
+   * Notes that a client has gone. One that came after it, and began where this one might have gone on, is taken for it: a client may be back
+   * before the end of its lost connection is seen.
+   */
+  left(reader: Reader): void {
+    reader.isGone = true;
+    const all = [...this.#all];
+    const later = all.slice(all.indexOf(reader) + 1);
+    const { acknowledged } = reader.attachment;
+    const back = later.find(({ isGone, hasComeBack, from }) => !isGone && !hasComeBack && acknowledged <= from);
+    if (!back) return;
+    back.hasComeBack = true;
+    this.#all.delete(reader);
   }
 
   /** Forgets a client that does not come back. */

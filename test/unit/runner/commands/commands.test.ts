@@ -11,7 +11,7 @@ import { systemRandom as random, systemClock } from '../../../../core/system.ts'
 import { hiddenBy } from '../../../../core/text/hidden.ts';
 import { Commands } from '../../../../runner/commands/commands.ts';
 import { launcher } from '../../../../runner/commands/launch.ts';
-import { CommandLog } from '../../../../runner/commands/log.ts';
+import { CommandLog, WINDOW_BYTES } from '../../../../runner/commands/log.ts';
 import { Meter } from '../../../../runner/limits/meter.ts';
 import { keeperStart } from '../../../../runner/process/keeper.ts';
 import { directoriesUnder, makeDirectories } from '../../../../runner/system/directories.ts';
@@ -254,6 +254,30 @@ test('a log that cannot be read is told to its reader, and the runner goes on', 
     CommandLog.prototype.read = read;
   }
 });
+
+test(
+  'a command that waits for its reader goes on when that comes back with all the output there is, which it had not acknowledged',
+  skipIf(noKeeper),
+  async () => {
+    await using bench = new Bench();
+    const most = 3 * WINDOW_BYTES;
+    const start = { command: ['head', '-c', `${most}`, '/dev/zero'] };
+    const first = bench.visit({ want: 'command', id: 'zeros', start }, (each) => {
+      each.acknowledges = false;
+    });
+    let seen = 0;
+    const stands = () => {
+      const before = seen;
+      seen = first.output().length;
+      return seen === before && seen > WINDOW_BYTES / 2;
+    };
+    await eventually(stands, { everyMs: 100, what: 'the command to wait' });
+    assert.ok(seen < most);
+    first.leave();
+    const second = bench.visit({ want: 'command', id: 'zeros', start, from: seen });
+    await eventually(() => second.output().length > 0, { what: 'the command to go on' });
+  },
+);
 
 test(
   'each byte of input is taken once by its position, also when it is sent again, and its end is an end of file',

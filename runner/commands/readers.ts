@@ -6,7 +6,7 @@ interface Reader {
   /** Position at which it began. */
   from: number;
   isGone: boolean;
-  /** True once it is taken for one that has gone. */
+  /** True once it is taken for one that had gone unseen. */
   hasComeBack: boolean;
 }
 
@@ -31,7 +31,7 @@ export class Readers {
     const gone = [...this.#all].filter((reader) => reader.isGone && reader.attachment.acknowledged <= from);
     const [nearest] = gone.sort((a, b) => b.attachment.acknowledged - a.attachment.acknowledged);
     if (nearest) this.#all.delete(nearest);
-    const reader: Reader = { attachment, from, isGone: false, hasComeBack: nearest !== undefined };
+    const reader: Reader = { attachment, from, isGone: false, hasComeBack: nearest?.hasComeBack ?? false };
     this.#all.add(reader);
     return reader;
   }

@@ -38,3 +38,12 @@ test('a client that is back before the end of its lost connection is seen takes 
   readers.forget(fromTheBeginning);
   assert.equal(readers.acknowledged, 90);
 });
+
+test('a client that is back twice before the end of its first connection is seen takes the place of both', () => {
+  const readers = new Readers();
+  const first = readers.add({ acknowledged: 30 }, 0);
+  readers.left(readers.add({ acknowledged: 60 }, 60));
+  readers.add({ acknowledged: 90 }, 60);
+  readers.left(first);
+  assert.equal(readers.acknowledged, 90);
+});

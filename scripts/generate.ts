@@ -118,11 +118,14 @@ function chartPolicies(): string {
 }
 
 /** Returns what is generated of the Python client. */
-async function pythonFiles(version: string): Promise<Map<string, string>> {
+async function pythonFiles(
+  version: string,
+  document: ReturnType<typeof openApiDocument>,
+): Promise<Map<string, string>> {
   const folder = 'clients/python/src/berth_client';
   const files = new Map([
     [`${folder}/_version.py`, `# ${notice('package.json')}\nVERSION = "${version}"\n`],
-    [`${folder}/wire.py`, pythonTypes(openApiDocument(), notice('docs/reference/openapi.json'))],
+    [`${folder}/wire.py`, pythonTypes(document, notice('docs/reference/openapi.json'))],
     [`${folder}/problems.py`, pythonProblems(notice('api/problems/problems.ts'))],
   ]);
   for (const name of await readdir(join(root, folder, '_async'))) {
@@ -172,7 +175,7 @@ async function generatedFiles(): Promise<Map<string, string>> {
     `${generated}/release.ts`,
     `// ${notice('package.json')}\n/** Release of this client. */\nexport const RELEASE = '${version}';\n`,
   );
-  for (const [path, content] of await pythonFiles(version)) files.set(path, content);
+  for (const [path, content] of await pythonFiles(version, document)) files.set(path, content);
   return files;
 }
 

@@ -4,7 +4,10 @@ import { jsonBytes, MiB } from '../../core/resources/limits.ts';
 import { Problem } from '../problems/problems.ts';
 import type { Call } from '../route.ts';
 
-type Options = Pick<ListOptions, 'namespace' | 'fieldSelector' | 'signal'> & Pick<Call, 'memory'>;
+interface Options extends Pick<ListOptions, 'namespace' | 'signal'>, Pick<Call, 'memory'> {
+  /** Field selectors, which an object has to meet all. */
+  fields?: readonly string[];
+}
 
 export interface PageQuery {
   limit: number;
@@ -30,8 +33,9 @@ export async function listPage<T extends KubeObject>(
   api: Pick<KubeApi, 'list'>,
   resource: Resource<T>,
   query: PageQuery,
-  { memory, ...options }: Options,
+  { memory, fields = [], ...of }: Options,
 ): Promise<KubeList<T>> {
+  const options = { ...of, ...(fields.length > 0 && { fieldSelector: fields.join(',') }) };
   memory.hold(STEP_BYTES);
   const page = await part(api, resource, { ...query, limit: Math.min(FIRST, query.limit) }, options);
   const { items } = page;
@@ -57,7 +61,7 @@ async function part<T extends KubeObject>(
   api: Pick<KubeApi, 'list'>,
   resource: Resource<T>,
   query: PageQuery,
-  options: Omit<Options, 'memory'>,
+  options: Pick<ListOptions, 'namespace' | 'fieldSelector' | 'signal'>,
 ): Promise<KubeList<T>> {
   const { limit, continue: from, labelSelector } = query;
   const given = { ...(from ? { continue: from } : {}), ...(labelSelector ? { labelSelector } : {}) };

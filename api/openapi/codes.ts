@@ -1,4 +1,4 @@
-/** Which codes a route may answer with: those that follow from its rights, parameters and body, and those that it names. */
+/** Codes of a route's answers: those that follow from its rights, parameters and body, and those that it names. */
 import { PROBLEMS, type ProblemCode } from '../problems/problems.ts';
 import type { RouteInfo } from '../route.ts';
 

@@ -1,4 +1,4 @@
-/** What has been decided on the request of a turn. */
+/** Decisions on the request of a turn. */
 import type { KubeApi } from '../../core/kube/types.ts';
 import type { ApprovalSpec } from '../../core/resources/approval.ts';
 import { approvals, type StoredApproval, type StoredTurn } from '../../core/resources/kinds.ts';

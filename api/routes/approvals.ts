@@ -91,8 +91,7 @@ export const approvalRoutes: Route[] = [
     async handle({ params, query, memory, signal }, services) {
       const { namespace, turn: name } = params;
       const turn = await turnOf(services, params, signal);
-      const fieldSelector = `spec.turn=${name}`;
-      const options = { namespace, fieldSelector, memory, signal };
+      const options = { namespace, fields: [`spec.turn=${name}`], memory, signal };
       const { items, metadata } = await listPage(services.api, approvals, query, options);
       const own = items.filter(({ metadata: { ownerReferences } }) =>
         ownerReferences?.some(({ uid }) => uid === turn.metadata.uid),

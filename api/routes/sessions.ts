@@ -81,13 +81,8 @@ export const sessionRoutes: Route[] = [
     async handle({ params: { namespace }, query, memory, signal }, { api }) {
       const { parent, phase, specs } = query;
       const made = parent === undefined ? [] : [`spec.parent.name=${parent}`];
-      const fieldSelector = [...made, ...inPhases(phase, sessionPhase.options)].join(',');
-      const { items, metadata } = await listPage(api, sessions, query, {
-        namespace,
-        memory,
-        signal,
-        ...(fieldSelector && { fieldSelector }),
-      });
+      const fields = [...made, ...inPhases(phase, sessionPhase.options)];
+      const { items, metadata } = await listPage(api, sessions, query, { namespace, fields, memory, signal });
       const shown = items.map((item) => listedSession(item, specs));
       return { status: 200, body: pageBody(shown, metadata) };
     },

@@ -99,8 +99,8 @@ export const turnRoutes: Route[] = [
     responses: { 200: { description: 'A page of turns.', schema: turnList } },
     async handle({ params: { namespace, session: name }, query, memory, signal }, { api }) {
       const session = await api.get(sessions, { namespace, name }, { signal });
-      const fieldSelector = [`spec.session=${name}`, ...inPhases(query.phase, TURN_PHASES)].join(',');
-      const { items, metadata } = await listPage(api, turns, query, { namespace, fieldSelector, memory, signal });
+      const fields = [`spec.session=${name}`, ...inPhases(query.phase, TURN_PHASES)];
+      const { items, metadata } = await listPage(api, turns, query, { namespace, fields, memory, signal });
       const own = items.filter((item) => belongsTo(item, session)).map((item) => listedTurn(item, query.specs));
       return { status: 200, body: pageBody(own, metadata) };
     },
@@ -118,13 +118,8 @@ export const turnRoutes: Route[] = [
     async handle({ params: { namespace }, query, memory, signal }, { api }) {
       const { name, phase, specs } = query;
       const only = name === undefined ? [] : [`metadata.name=${name}`];
-      const fieldSelector = [...only, ...inPhases(phase, TURN_PHASES)].join(',');
-      const { items, metadata } = await listPage(api, turns, query, {
-        namespace,
-        memory,
-        signal,
-        ...(fieldSelector && { fieldSelector }),
-      });
+      const fields = [...only, ...inPhases(phase, TURN_PHASES)];
+      const { items, metadata } = await listPage(api, turns, query, { namespace, fields, memory, signal });
       const shown = items.map((item) => listedTurn(item, specs));
       return { status: 200, body: pageBody(shown, metadata) };
     },

@@ -61,7 +61,7 @@ export async function createApproval(
     throw refused(decidedText(first.spec, first.metadata.creationTimestamp));
   }
 
-  /** Who may decide need not be allowed to read decisions. */
+  /** Reads the first decision; undefined where the caller, who may decide, may not read. */
   async function readIfAllowed({ metadata: { name } }: Approval): Promise<StoredApproval | undefined> {
     try {
       return await api.get(approvals, { namespace, name }, { signal });

@@ -68,7 +68,7 @@ export function sayLost(bytes: number, cli: Cli): void {
 
 /** Says why a command ended, where it did not end by itself, and returns its exit code. */
 export function endOf(exit: CommandExit, id: string, cli: Cli): number {
-  // Whoever has sent this program a signal knows why the command ended.
+  // The sender of a signal to this program knows why the command ended.
   const isKnown = exit.reason === 'Signal' && cli.interrupted.aborted;
   if (exit.reason && !isKnown) cli.say(`${cli.name}: command ${id}: ${WHY[exit.reason]}`);
   return exitCodeOf(exit);

@@ -12,6 +12,7 @@ import type { Placed } from '../../core/follow/session-events.ts';
 import { parseExact } from '../../core/json.ts';
 import type { Connection } from '../../core/kube/connection.ts';
 import { type Query, queryString } from '../../core/kube/paths.ts';
+import { keepAlive } from '../../core/kube/retry.ts';
 import { type Answer, Transport } from '../../core/kube/transport.ts';
 import type { CallOptions } from '../../core/kube/types.ts';
 import type { Clock } from '../../core/runtime.ts';
@@ -285,13 +286,13 @@ function holdingClock(clock: Clock): Pick<Clock, 'monotonic' | 'setTimer'> {
   return {
     monotonic: () => clock.monotonic(),
     setTimer(ms, fn) {
-      const hold = setInterval(() => {}, 2 ** 30);
+      const release = keepAlive();
       const cancel = clock.setTimer(ms, () => {
-        clearInterval(hold);
+        release();
         fn();
       });
       return () => {
-        clearInterval(hold);
+        release();
         cancel();
       };
     },

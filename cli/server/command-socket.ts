@@ -1,4 +1,4 @@
-import { WebSocket } from 'ws';
+import type { WebSocket } from 'ws';
 import { onAbort } from '../../core/abort.ts';
 import { type FrameCarrier, FrameConnection, type FrameStream } from '../../core/enter/client.ts';
 import { TransportError } from '../../core/kube/errors.ts';
@@ -57,7 +57,7 @@ function carrierOf(socket: WebSocket, clock: Clock): FrameCarrier {
   return {
     write: (bytes) =>
       new Promise((resolve, reject) => {
-        if (socket.readyState !== WebSocket.OPEN) {
+        if (socket.readyState !== socket.OPEN) {
           reject(new TransportError('the connection to the server is closed'));
           return;
         }
@@ -70,7 +70,7 @@ function carrierOf(socket: WebSocket, clock: Clock): FrameCarrier {
     pause: () => socket.pause(),
     resume: () => socket.resume(),
     close() {
-      if (socket.readyState !== WebSocket.OPEN) return;
+      if (socket.readyState !== socket.OPEN) return;
       // The answer to the close comes behind what was not read.
       socket.resume();
       cancel = clock.setTimer(CLOSE_MS, () => socket.terminate());

@@ -115,10 +115,10 @@ export async function removePod(
   const force = isForced ? { gracePeriodSeconds: 0 } : {};
   try {
     await api.delete(podKind, { namespace, name }, { uid, resourceVersion, signal, ...force });
+    return true;
   } catch (error) {
     if (!isNotFound(error) && !isConflict(error)) throw error;
     refused.set(uid, resourceVersion);
     return false;
   }
-  return true;
 }

@@ -24,7 +24,7 @@ export interface Rest {
   offset: number;
 }
 
-/** The file is another one than that of which the first part was read. */
+/** The file was replaced or changed after its first part had been read. */
 export class FileReplacedError extends EnterError {
   /** `what`: root and path. */
   constructor(what: string) {

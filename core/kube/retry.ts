@@ -49,6 +49,11 @@ export function retryWaitMs(error: unknown, failures: number, random: Random): n
  * else to do would end.
  */
 export async function held(wait: Promise<void>): Promise<void> {
+  await wait.finally(keepAlive());
+}
+
+/** Keeps the program alive until the returned function is called. */
+export function keepAlive(): () => void {
   const hold = setInterval(() => {}, 2 ** 30);
-  await wait.finally(() => clearInterval(hold));
+  return () => clearInterval(hold);
 }

@@ -108,10 +108,11 @@ export class Commands {
   }
 
   async #read(visit: Visit, entry: Entry, command: Command, from: number, input: boolean): Promise<void> {
+    const acknowledge = () => command.log.acknowledge(entry.readers.acknowledged ?? 0);
     const attachment = new Attachment(visit, command, {
       from,
       hasInput: () => entry.input === attachment,
-      onAcknowledged: () => command.log.acknowledge(entry.readers.acknowledged ?? 0),
+      onAcknowledged: acknowledge,
       onExitKnown: () => {
         entry.isKnown = true;
         visit.close();
@@ -119,18 +120,18 @@ export class Commands {
     });
     const reader = entry.readers.add(attachment, from);
     // It may take the place of one that had acknowledged less, and have no output left to acknowledge: the command would wait for ever.
-    command.log.acknowledge(entry.readers.acknowledged ?? 0);
+    acknowledge();
     if (input) entry.input = attachment;
     if (!this.#isSuspended) command.attached(true);
     visit.gone.addEventListener('abort', () => {
       entry.readers.left(reader);
-      command.log.acknowledge(entry.readers.acknowledged ?? 0);
+      acknowledge();
       if (!this.#isSuspended) command.attached(entry.readers.isAttached);
       if (entry.isKnown) this.#dropKnown(entry);
       this.#dropOldest();
       this.#options.clock.setTimer(NO_READER_MS, () => {
         entry.readers.forget(reader);
-        command.log.acknowledge(entry.readers.acknowledged ?? 0);
+        acknowledge();
       });
     });
     await attachment.run();

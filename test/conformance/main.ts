@@ -62,7 +62,7 @@ try {
   const faulty = chosen(possible, Number(values.count), seededRandom(Number(values.seed)));
   const report = await perform(bench, faulty, print);
   failures.push(...report.failures);
-  console.log(`${report.runs} runs with a fault, of which ${report.notMade} did not meet it, ${seconds()}`);
+  console.log(`${report.runs} runs with a fault, ${report.notMade} of them without meeting it, ${seconds()}`);
 } finally {
   for (const { run, error } of failures) console.error(`\nfailed: ${run}\n${(error as Error).stack}`);
   console.log(`${failures.length} failed`);

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { uvProgram } from '../../images/uv.ts';
 import { machineIndex } from './machine-index.ts';
+import { skipWithout } from './requires.ts';
 
 const run = promisify(execFile);
 const INSTALL_MS = 300_000;
@@ -44,13 +45,18 @@ export async function makeEnvironment(folder: string, install: readonly string[]
   await run(uv, ['pip', 'install', ...from, ...install], options);
 }
 
-/** Reason to skip the tests of the Python client; false where they can run. */
+/** Reason to skip the tests of the Python client; false where they can run. Rejects as `skipWithout` does. */
 export async function noPythonTools(): Promise<string | false> {
+  const missing = await missingTools();
+  return skipWithout('python', missing === undefined, missing ?? '');
+}
+
+async function missingTools(): Promise<string | undefined> {
   try {
     const { stdout } = await run('python3', ['-c', 'import sys; print(sys.version_info >= (3, 11))']);
     if (stdout.trim() !== 'True') return 'python3 of this machine is older than 3.11';
     await pythonTools();
-    return false;
+    return undefined;
   } catch (error) {
     return `the tools of the Python client cannot be installed: ${(error as Error).message}`;
   }

@@ -11,7 +11,7 @@ export interface DecideOptions extends Limits {
   idempotencyKey?: string | undefined;
 }
 
-/** What is known of a question. */
+/** The known fields of a question. */
 export interface Question {
   requestId: string;
   prompt?: string | undefined;
@@ -34,7 +34,7 @@ export class Approval {
   readonly requestId: string;
   /** The question. Absent, as the next two, where only the id is known. */
   readonly prompt: string | undefined;
-  /** What the agent sent with the question; any JSON. */
+  /** The agent's data for the question; any JSON. */
   readonly payload: unknown;
   /** Time of the question, RFC 3339. */
   readonly since: string | undefined;

@@ -15,7 +15,7 @@ interface ArtifactFacts {
 
 /** A file that a turn has left. */
 export class Artifact {
-  /** Its path below BERTH_OUTPUT_DIR. */
+  /** The file's path below BERTH_OUTPUT_DIR. */
   readonly name: string;
   /** Size; undefined, as the next two, where only the name is known. */
   readonly bytes: number | undefined;
@@ -122,7 +122,7 @@ export class Artifact {
   }
 }
 
-/** What is known of a content so far. */
+/** The facts of a content that are known so far. */
 interface Known {
   bytes: number | undefined;
   digest: string | undefined;

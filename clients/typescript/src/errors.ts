@@ -58,7 +58,7 @@ export class NotBerth extends BerthError {
   override readonly name: string = 'NotBerth';
 }
 
-/** What was received of a content is not what the server says that it is. */
+/** The bytes that came of a content have another digest than the server told. */
 export class ContentDamaged extends BerthError {
   override readonly name: string = 'ContentDamaged';
 }

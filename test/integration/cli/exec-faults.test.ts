@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { createHash, randomInt } from 'node:crypto';
+import { randomInt } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,6 +9,7 @@ import { type ControllerProcess, Installation } from '../../support/installation
 import { seededRandom } from '../../support/random.ts';
 import { skipIf } from '../../support/requires.ts';
 import { Wire } from '../../support/wire.ts';
+import { ofSeq, printedBy } from './long-output.ts';
 import { Caller } from './support.ts';
 
 /** Bytes on the wire between two faults, on average. */
@@ -25,18 +26,6 @@ function* dealt(uniform: () => number): Generator<string, never> {
     const left = [...FAULTS];
     while (left.length > 0) yield left.splice(Math.floor(uniform() * left.length), 1)[0] as string;
   }
-}
-
-/** Digest and length of what `seq 1 LINES` prints. */
-function expected(): [bytes: number, sha256: string] {
-  const hash = createHash('sha256');
-  let bytes = 0;
-  for (let i = 1; i <= LINES; i += 100_000) {
-    const part = `${Array.from({ length: 100_000 }, (_, k) => i + k).join('\n')}\n`;
-    hash.update(part);
-    bytes += part.length;
-  }
-  return [bytes, hash.digest('hex')];
 }
 
 function signalAll(pids: readonly number[], signal: NodeJS.Signals): void {
@@ -118,19 +107,9 @@ describe('a command that prints 100 MB', skipIf(noHelper), () => {
     };
     const script = `echo started >>starts; seq 1 ${LINES}; exit 3`;
     const { child } = caller.start(['exec', 'notes', '--', 'sh', '-c', script]);
-    const hash = createHash('sha256');
-    let bytes = 0;
-    let stderr = '';
-    child.stdout?.on('data', (chunk: Buffer) => {
-      hash.update(chunk);
-      bytes += chunk.length;
-    });
-    child.stderr?.on('data', (chunk: Buffer) => {
-      stderr += chunk;
-    });
-    const code = await new Promise((resolve) => child.once('close', resolve));
+    const { code, bytes, sha256, stderr } = await printedBy(child);
     wire.onBytes = () => {};
-    assert.deepEqual([code, bytes, hash.digest('hex')], [3, ...expected()], `SEED=${SEED}: ${stderr}`);
+    assert.deepEqual([code, bytes, sha256], [3, ...ofSeq(LINES)], `SEED=${SEED}: ${stderr}`);
     assert.equal(readFileSync(join(work, 'starts'), 'utf8'), 'started\n');
     for (const [fault, count] of counts) assert.ok(count > 0, `SEED=${SEED}: never happened: ${fault}`);
     // The session is as it was, and its controller serves it.

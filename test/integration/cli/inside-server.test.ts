@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { createHash, randomBytes } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import {
   chmodSync,
   existsSync,
@@ -22,23 +22,12 @@ import { OnTerminal } from '../../support/on-terminal.ts';
 import { skipIf } from '../../support/requires.ts';
 import { Wire } from '../../support/wire.ts';
 import { ApiCluster, type ApiProgram } from '../api/support.ts';
+import { ofSeq, printedBy } from './long-output.ts';
 import { Caller, type Ended } from './support.ts';
 
 const BERTH = join(import.meta.dirname, '../../../bin/berth');
 const MiB = 2 ** 20;
 const LINES = 6_000_000;
-
-/** Digest and length of what `seq 1 LINES` prints. */
-function expected(): [bytes: number, sha256: string] {
-  const hash = createHash('sha256');
-  let bytes = 0;
-  for (let i = 1; i <= LINES; i += 100_000) {
-    const part = `${Array.from({ length: 100_000 }, (_, k) => i + k).join('\n')}\n`;
-    hash.update(part);
-    bytes += part.length;
-  }
-  return [bytes, hash.digest('hex')];
-}
 
 describe('inside a session through the HTTP API', skipIf(noHelper), () => {
   const cwd = mkdtempSync(join(tmpdir(), 'berth-inside-cwd-'));
@@ -181,19 +170,9 @@ describe('inside a session through the HTTP API', skipIf(noHelper), () => {
     const flags = ['--server', `http://127.0.0.1:${wire.port}`, '--token-file', tokenFile];
     const script = `echo started >>starts; seq 1 ${LINES}; exit 3`;
     const { child } = caller.start([...flags, 'exec', 'notes', '--', 'sh', '-c', script]);
-    const hash = createHash('sha256');
-    let bytes = 0;
-    let stderr = '';
-    child.stdout?.on('data', (chunk: Buffer) => {
-      hash.update(chunk);
-      bytes += chunk.length;
-    });
-    child.stderr?.on('data', (chunk: Buffer) => {
-      stderr += chunk;
-    });
-    const code = await new Promise((resolve) => child.once('close', resolve));
+    const { code, bytes, sha256, stderr } = await printedBy(child);
     wire.onBytes = () => {};
-    assert.deepEqual([code, bytes, hash.digest('hex')], [3, ...expected()], stderr);
+    assert.deepEqual([code, bytes, sha256], [3, ...ofSeq(LINES)], stderr);
     assert.equal(readFileSync(there('starts'), 'utf8'), 'started\n');
     assert.ok(faults >= 3, `${faults} faults`);
   });

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from . import _json
 from ._errors import BerthError, NotBerth, ProblemError, ReleaseMismatch
 from ._version import VERSION
-from .problems import BY_CODE
+from .problems import BY_CODE, UIDMismatch
 
 T = TypeVar("T")
 REDIRECTS = range(300, 400)
@@ -88,3 +88,11 @@ def _retry_after(answer: Answer) -> float | None:
     except (LookupError, ValueError):
         return None
     return seconds if 0 <= seconds < float("inf") else None
+
+
+def refuse_other(kind: str, name: str, uid: str, *, meant: str | None) -> None:
+    """Raises UIDMismatch where the object of the name is another than the one that is meant; None: any is."""
+    if meant is not None and uid != meant:
+        raise UIDMismatch(
+            "UIDMismatch", f'{kind} "{name}" has the UID {uid}, and {meant} was meant, which is gone.', status=409
+        )

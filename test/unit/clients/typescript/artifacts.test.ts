@@ -5,26 +5,16 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, test } from 'vitest';
 import { type Artifact, ContentDamaged, problems } from '../../../../clients/typescript/src/index.ts';
-import { type Answerer, json, Misbehaving, problem, rejection } from './server.ts';
+import { type Answerer, json, type Misbehaving, problem, rejection, serving } from './server.ts';
 
 const CONTENT = Buffer.from('0123456789'.repeat(20_000));
 const DIGEST = createHash('sha256').update(CONTENT).digest();
 
 let folder: string;
-const servers: Misbehaving[] = [];
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'berth-artifact-'));
 });
-afterEach(async () => {
-  rmSync(folder, { recursive: true });
-  for (const server of servers.splice(0)) await server.close();
-});
-
-async function serving(...answers: Answerer[]): Promise<Misbehaving> {
-  const server = await Misbehaving.start(...answers);
-  servers.push(server);
-  return server;
-}
+afterEach(() => rmSync(folder, { recursive: true }));
 
 interface Fault {
   /** Bytes to send before the connection is cut. */

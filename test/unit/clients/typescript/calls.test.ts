@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
-import { afterEach, describe, test } from 'vitest';
+import { describe, test } from 'vitest';
 import {
   Berth,
   BerthError,
@@ -22,26 +22,16 @@ import {
   hang,
   json,
   LeapingClock,
-  Misbehaving,
+  type Misbehaving,
   page,
   problem,
   QUICK,
   rejection,
+  serving,
   session,
   TOKEN,
   turn,
 } from './server.ts';
-
-const servers: Misbehaving[] = [];
-afterEach(async () => {
-  for (const server of servers.splice(0)) await server.close();
-});
-
-async function serving(...answers: Answerer[]): Promise<Misbehaving> {
-  const server = await Misbehaving.start(...answers);
-  servers.push(server);
-  return server;
-}
 
 const keysOf = ({ seen }: Misbehaving) => seen.map(({ headers }) => headers['idempotency-key'] as string | undefined);
 

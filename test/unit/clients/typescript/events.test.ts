@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import { inspect } from 'node:util';
-import { afterEach, describe, test } from 'vitest';
+import { describe, test } from 'vitest';
 import {
   ConnectionLost,
   NotBerth,
@@ -11,18 +11,7 @@ import {
 } from '../../../../clients/typescript/src/index.ts';
 import { readEvents } from '../../../../clients/typescript/src/sse.ts';
 import { eventually } from '../../../support/eventually.ts';
-import { type Answerer, json, LeapingClock, Misbehaving, page, problem, QUICK, rejection, turn } from './server.ts';
-
-const servers: Misbehaving[] = [];
-afterEach(async () => {
-  for (const server of servers.splice(0)) await server.close();
-});
-
-async function serving(...answers: Answerer[]): Promise<Misbehaving> {
-  const server = await Misbehaving.start(...answers);
-  servers.push(server);
-  return server;
-}
+import { type Answerer, json, LeapingClock, page, problem, QUICK, rejection, serving, turn } from './server.ts';
 
 const line = (n: number) => `id: ${n}\nevent: log\ndata: {"session":"notes","text":"line ${n}"}\n\n`;
 const told = (id: string, type: string, data: object) => `id: ${id}\nevent: ${type}\ndata: ${JSON.stringify(data)}\n\n`;

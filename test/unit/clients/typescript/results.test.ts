@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { inspect } from 'node:util';
-import { afterEach, describe, test } from 'vitest';
+import { describe, test } from 'vitest';
 import { systemClock } from '../../../../clients/typescript/src/clock.ts';
 import {
   type Approval,
@@ -14,28 +14,17 @@ import {
   TurnTimedOut,
 } from '../../../../clients/typescript/src/index.ts';
 import {
-  type Answerer,
   cut,
   cutBody,
   json,
   LeapingClock,
-  Misbehaving,
+  type Misbehaving,
   problem,
   rejection,
+  serving,
   session,
   turn,
 } from './server.ts';
-
-const servers: Misbehaving[] = [];
-afterEach(async () => {
-  for (const server of servers.splice(0)) await server.close();
-});
-
-async function serving(...answers: Answerer[]): Promise<Misbehaving> {
-  const server = await Misbehaving.start(...answers);
-  servers.push(server);
-  return server;
-}
 
 const paths = ({ seen }: Misbehaving) =>
   seen.map(({ method, url }) => `${method} ${url.replace(/^.*\/default\//, '')}`);

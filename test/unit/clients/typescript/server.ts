@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { onTestFinished } from 'vitest';
 import { Berth, type BerthOptions } from '../../../../clients/typescript/src/index.ts';
 
 export const TOKEN = 'a-secret-token';
@@ -154,6 +155,13 @@ export const turn = (name: string, status: object = {}, of = 'notes') => ({
   spec: { session: of, cancel: false },
   status,
 });
+
+/** Starts a server that gives these answers; it is closed at the end of the test. */
+export async function serving(...answers: Answerer[]): Promise<Misbehaving> {
+  const server = await Misbehaving.start(...answers);
+  onTestFinished(() => server.close());
+  return server;
+}
 
 /** Resolves with the error that the work rejects with. */
 export async function rejection(work: Promise<unknown>): Promise<Error> {

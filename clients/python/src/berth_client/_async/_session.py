@@ -1,8 +1,8 @@
 from collections.abc import AsyncIterator
 from typing import Any
 
-from .. import problems, wire
-from .._answer import Answer
+from .. import wire
+from .._answer import Answer, refuse_other
 from .._paths import path, query
 from ._approval import AsyncApproval
 from ._calls import AsyncCalls
@@ -100,12 +100,7 @@ class AsyncSession:
     def _read(self, answer: Answer) -> "wire.Session":
         data: wire.Session = answer.json()
         uid = answer.read(lambda: data["metadata"]["uid"])
-        if self.uid is not None and uid != self.uid:
-            raise problems.UIDMismatch(
-                "UIDMismatch",
-                f'Session "{self.name}" has the UID {uid}, and {self.uid} was meant, which is gone.',
-                status=409,
-            )
+        refuse_other("Session", self.name, uid, meant=self.uid)
         self.object = data
         return data
 

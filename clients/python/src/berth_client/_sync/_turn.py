@@ -5,7 +5,7 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 from .. import _json, problems, wire
-from .._answer import Answer
+from .._answer import Answer, refuse_other
 from .._deadline import Deadline
 from .._errors import TURN_ERRORS, DeadlineExceeded
 from .._paths import query
@@ -182,12 +182,7 @@ class Turn:
     def _read(self, answer: Answer) -> "wire.Turn":
         data: wire.Turn = answer.json()
         uid = answer.read(lambda: data["metadata"]["uid"])
-        if self.uid is not None and uid != self.uid:
-            raise problems.UIDMismatch(
-                "UIDMismatch",
-                f'Turn "{self.name}" has the UID {uid}, and {self.uid} was meant, which is gone.',
-                status=409,
-            )
+        refuse_other("Turn", self.name, uid, meant=self.uid)
         self.object = data
         return data
 

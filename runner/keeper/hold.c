@@ -135,7 +135,7 @@ static size_t stop_all(int in_order) {
 size_t hold_family(struct member **moving) {
   long long began = now_ms();
   long pause = FIRST_PAUSE_NS;
-  int settled = 0;
+  int stood = 0, settled = 0;
   count = 0;
   holding = 1;
   all_at_release = 0;
@@ -147,12 +147,14 @@ size_t hold_family(struct member **moving) {
     int crowded = let_go();
     size_t running = stop_all(now_ms() - began < ORDERLY_MS);
     /*
-     * A process that is listed before its parent's fork is missing in this scan. Nothing can fork any more, so the next one has it.
+     * A process that is listed before its parent's fork is missing in this scan. Where all stood already when the scan began, nothing
+     * could fork any more: only such a scan has every process.
      */
-    settled = !fresh && !crowded && !running;
+    settled = stood && !fresh && !crowded && !running;
+    stood = !crowded && !running;
     long long spent = now_ms() - began;
     if (settled || spent >= HOLD_MS) break;
-    if (fresh && !running) continue;
+    if (stood) continue;
     pause_ns(pause);
     if (pause < LAST_PAUSE_NS) pause *= 2;
   }

@@ -193,7 +193,8 @@ export function podContract(connect: () => Promise<PodTarget>): void {
     });
 
     test('an attach does not repeat earlier output, and two attaches share one stdin', async () => {
-      const name = await make('echo before; while read -r line; do echo "$line"; [ "$line" = end ] && exit; done');
+      // The container ends without a word: what it writes last may be lost to an attach of a real kubelet, and is in the log.
+      const name = await make('echo before; while read -r line; do [ "$line" = end ] && exit; echo "$line"; done');
       await phase(name, 'Running');
       await eventually(async () => (await log(name)).text === 'before\n', patient);
       const one = await opened(name);
@@ -206,8 +207,8 @@ export function podContract(connect: () => Promise<PodTarget>): void {
       one.send('end\n');
       await eventually(() => one.closed && two.closed, patient);
       assert.deepEqual(lines(), [
-        ['x', 'y', 'end'],
-        ['x', 'y', 'end'],
+        ['x', 'y'],
+        ['x', 'y'],
       ]);
       // A real kubelet notices the end within a second. An attach may still open until then, but it brings nothing and
       // ends.

@@ -84,6 +84,17 @@ function embeddedPolicies(): string {
 }
 
 /**
+ * Returns a definition as the chart berth-crds has it: kept when the release is uninstalled, and with the release that the chart berth
+ * compares with its own.
+ */
+function chartDefinition(yaml: string, version: string): string {
+  return yaml.replace(
+    /^metadata:\n {2}name: (.*)$/m,
+    `metadata:\n  name: $1\n  annotations:\n    berth.dev/release: "${version}"\n    helm.sh/resource-policy: keep`,
+  );
+}
+
+/**
  * Returns the chart's template of the admission policies. The names contain release and namespace, so that two releases
  * do not share them. A namespace has no dot, which separates the two.
  */
@@ -148,14 +159,7 @@ async function generatedFiles(): Promise<Map<string, string>> {
   for (const kind of kinds) {
     const yaml = yamlOf(customResourceDefinition(kind));
     files.set(`manifests/${kind.plural}.yaml`, `# ${NOTICE}\n${yaml}`);
-    const kept = yaml.replace(
-      /^metadata:\n {2}name: (.*)$/m,
-      'metadata:\n  name: $1\n  annotations:\n    helm.sh/resource-policy: keep',
-    );
-    files.set(
-      `charts/berth/templates/crds/${kind.plural}.yaml`,
-      `{{- /* ${NOTICE} */ -}}\n{{- if .Values.crds.install }}\n${kept}{{- end }}\n`,
-    );
+    files.set(`charts/berth-crds/templates/${kind.plural}.yaml`, `# ${NOTICE}\n${chartDefinition(yaml, version)}`);
   }
   files.set('manifests/embedded/admission.yaml', embeddedPolicies());
   files.set('charts/berth/templates/admission.yaml', chartPolicies());

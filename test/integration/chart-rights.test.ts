@@ -256,7 +256,7 @@ describe('the FlowSchemas', () => {
 describe('the list of pools', () => {
   const pools = (objects: Any[]) => objects.filter(({ kind }) => kind === 'SessionPool');
 
-  test('becomes a SessionPool for each entry, with the class default and one pod where nothing else is said', async () => {
+  test('becomes a SessionPool for each entry, with the class default where nothing else is said, and replicas only where they are', async () => {
     const values = [
       'pools[0].namespace=team-a',
       'pools[1].namespace=team-b',
@@ -267,7 +267,7 @@ describe('the list of pools', () => {
     assert.deepEqual(
       pools(chart).map(({ metadata: { namespace, name }, spec }) => ({ namespace, name, spec })),
       [
-        { namespace: 'team-a', name: 'default', spec: { class: 'default', replicas: 1 } },
+        { namespace: 'team-a', name: 'default', spec: { class: 'default' } },
         { namespace: 'team-b', name: 'gpu-large', spec: { class: 'gpu.large', replicas: 0 } },
       ],
     );

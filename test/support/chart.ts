@@ -8,14 +8,22 @@ import { tools } from './tools.ts';
 // biome-ignore lint/suspicious/noExplicitAny: objects of many kinds
 export type Any = any;
 
-const CHART = join(import.meta.dirname, '..', '..', 'charts', 'berth');
+/** Folder of the charts. */
+export const CHARTS = join(import.meta.dirname, '..', '..', 'charts');
 
 /** Renders the chart in `berth-system` with values as for `--set`. Rejects with Helm's message. */
 export const render = (...values: string[]) => renderIn('berth-system', ...values);
 
 export async function renderIn(namespace: string, ...values: string[]): Promise<Any[]> {
   const { helm } = await tools();
-  const args = ['template', 'berth', CHART, '--namespace', namespace, ...values.flatMap((value) => ['--set', value])];
+  const args = [
+    'template',
+    'berth',
+    join(CHARTS, 'berth'),
+    '--namespace',
+    namespace,
+    ...values.flatMap((value) => ['--set', value]),
+  ];
   const { stdout } = await promisify(execFile)(helm, args, { maxBuffer: 16 * 1024 * 1024 });
   return parseAllDocuments(stdout).flatMap((document) => document.toJS() ?? []);
 }

@@ -108,7 +108,7 @@ describe('the Helm chart', () => {
     t.onTestFinished(async () => {
       await helm(['uninstall', 'second', '--namespace', home, '--wait']);
     });
-    const values = ['crds.install', 'defaultClass.create', 'pythonClass.create', 'aggregateClusterRoles'];
+    const values = ['defaultClass.create', 'pythonClass.create', 'aggregateClusterRoles'];
     await helm([
       ...['install', 'second', chart, '--namespace', home, '--wait', '--timeout', '480s'],
       ...[...values.map((value) => `${value}=false`), `namespaces={${second}}`].flatMap((set) => ['--set', set]),
@@ -126,6 +126,26 @@ describe('the Helm chart', () => {
     }
     // The controller deletes the pod of a finished session, within what the policies of both releases allow.
     await until(second, 'session', 'asked', ({ status }) => status?.phase === 'Finished' && !status.podName);
+  });
+
+  test('a pool of the values is taken over from an earlier release’s hook, changed in place, left as it was scaled, and deleted with its entry', async (t) => {
+    const namespace = await makeNamespace(t);
+    t.onTestFinished(() => install());
+    const labels = { 'app.kubernetes.io/managed-by': 'Helm' };
+    const annotations = { 'helm.sh/hook': 'post-install,post-upgrade' };
+    const metadata = { name: 'default', namespace, labels, annotations };
+    const spec = { class: 'default', replicas: 0 };
+    await apply({ apiVersion: 'berth.dev/v1alpha1', kind: 'SessionPool', metadata, spec });
+    const pool = () => get(['sessionpool', 'default', '-n', namespace]);
+    const before = await pool();
+    await install({ pools: [{ namespace }] });
+    await kubectl(['scale', 'sessionpool', 'default', '-n', namespace, '--replicas=2']);
+    await install({ pools: [{ namespace }] });
+    const after = await pool();
+    assert.deepEqual([after.metadata.uid, after.spec.replicas], [before.metadata.uid, 2]);
+    await install();
+    const { stdout } = await tryKubectl(['get', 'sessionpools', '-n', namespace, '-o', 'name']);
+    assert.equal(stdout, '');
   });
 
   test('sessions, their state and what administrators made of the default class outlive the release', async (t) => {

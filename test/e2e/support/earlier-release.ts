@@ -1,10 +1,12 @@
 /** The release of an earlier commit, built from a git worktree of it: images and chart. */
+import { existsSync } from 'node:fs';
 import { readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ArchiveResult } from '../../../images/archive.ts';
 import { Git } from '../../support/git.ts';
 import { tools } from '../../support/tools.ts';
 import { checkout, finish, kubectl } from './cluster.ts';
+import type { Built } from './release.ts';
 
 /** Tag of its images; those of the checkout keep theirs. */
 const TAG = '0.0.0-earlier';
@@ -12,9 +14,8 @@ const TREE = join(checkout, 'build/earlier');
 /** Everything that images and chart are made of. */
 const PRODUCT = ['charts', 'controller', 'core', 'images', 'runner', 'package-lock.json'];
 
-export interface EarlierRelease {
+export interface EarlierRelease extends Built {
   commit: string;
-  chart: string;
   images: ArchiveResult[];
   /** Values of the chart that name these images. */
   values: Record<string, unknown>;
@@ -77,6 +78,7 @@ export async function buildEarlierRelease(): Promise<EarlierRelease> {
   return {
     commit,
     chart: join(TREE, 'charts/berth'),
+    crds: existsSync(join(TREE, 'charts/berth-crds')) ? join(TREE, 'charts/berth-crds') : undefined,
     images,
     values: { 'image.tag': TAG },
     protocol: Number(protocol),

@@ -7,21 +7,23 @@ import { type Any, checkout, get, helm, kubectl, release, releaseNamespace } fro
 
 const COMPONENTS = ['controller', 'api'] as const;
 
-/** Chart and images of a release. */
+/** Charts and images of a release. */
 export interface Built {
   chart: string;
+  /** Chart of its CRDs. Absent in releases whose chart has them itself. */
+  crds?: string | undefined;
   images: readonly Pick<ArchiveResult, 'name' | 'id'>[];
 }
 
-/** Chart and images of the checkout. */
+/** Charts and images of the checkout. */
 async function ownRelease(): Promise<Built> {
   const images = JSON.parse(await readFile(join(checkout, 'build/images.json'), 'utf8'));
-  return { chart: join(checkout, 'charts/berth'), images };
+  return { chart: join(checkout, 'charts/berth'), crds: join(checkout, 'charts/berth-crds'), images };
 }
 
-/** Installs or changes the release with the chart's defaults and `values` (as for `--set-json`), and waits until it is ready. */
+/** Installs or changes the release and its CRDs with the chart's defaults and `values` (as for `--set-json`), and waits until it is ready. */
 export async function install(values: Record<string, unknown> = {}, built?: Built): Promise<void> {
-  const { chart, images } = built ?? (await ownRelease());
+  const { chart, crds, images } = built ?? (await ownRelease());
   const components = COMPONENTS.filter((component) => values[`${component}.enabled`] !== false);
   const settings: Record<string, unknown> = { ...values };
   for (const component of components) {
@@ -31,10 +33,12 @@ export async function install(values: Record<string, unknown> = {}, built?: Buil
     settings[`${component}.podAnnotations`] = { 'berth.dev/image-id': image.id };
   }
   const sets = Object.entries(settings).flatMap(([path, value]) => ['--set-json', `${path}=${JSON.stringify(value)}`]);
-  await helm([
-    ...['upgrade', '--install', release, chart, '--namespace', releaseNamespace],
-    ...['--create-namespace', '--take-ownership', '--wait', '--timeout', '480s', ...sets],
-  ]);
+  const upgrade = (name: string, from: string, ...more: string[]) => {
+    const where = ['--namespace', releaseNamespace, '--create-namespace'];
+    return helm(['upgrade', '--install', name, from, ...where, '--take-ownership', ...more]);
+  };
+  if (crds) await upgrade(`${release}-crds`, crds, '--wait');
+  await upgrade(release, chart, '--wait', '--timeout', '480s', ...sets);
   for (const component of components) {
     const deployment = `deployment/${release}-${component}`;
     await kubectl(['rollout', 'status', deployment, '-n', releaseNamespace, '--timeout=300s']);

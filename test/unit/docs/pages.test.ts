@@ -17,10 +17,10 @@ describe('the documentation', () => {
   });
 });
 
-test('the page about the installation names every CRD of the chart where it removes everything', () => {
+test('the page about the installation names every CRD where it removes everything', () => {
   const page = readFileSync(join(CHECKOUT, 'docs', 'install.md'), 'utf8');
   const named = /kubectl delete crd \{([\w,]+)\}\.berth\.dev/.exec(page)?.[1]?.split(',') ?? [];
-  const files = readdirSync(join(CHECKOUT, 'charts', 'berth', 'templates', 'crds'));
+  const files = readdirSync(join(CHECKOUT, 'charts', 'berth-crds', 'templates'));
   assert.deepEqual(named.toSorted(), files.map((file) => file.replace(/\.yaml$/, '')).toSorted());
 });
 

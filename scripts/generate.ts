@@ -71,7 +71,8 @@ function suspensionPage(): string {
   ].join('\n');
 }
 
-const yamlOf = (object: object) => stringify(object, { lineWidth: 0, aliasDuplicateObjects: false });
+/** YAML 1.1 for what kubectl and Helm read: they take an unquoted Off for false. */
+const yamlOf = (object: object) => stringify(object, { version: '1.1', lineWidth: 0, aliasDuplicateObjects: false });
 
 /** Returns the admission policies of the embedded cluster's installation. */
 function embeddedPolicies(): string {

@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict';
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, test } from 'vitest';
+import { parseAllDocuments } from 'yaml';
 import { customResourceDefinition, kinds } from '../../../core/resources/crd.ts';
+import { CHECKOUT } from '../../support/pages.ts';
 
 interface Schema {
   description?: string;
@@ -31,6 +35,18 @@ function fields({ properties = {}, items, additionalProperties }: Schema, path: 
   ]);
   return [...own, ...[items, additionalProperties].flatMap((schema) => (schema ? fields(schema, path) : []))];
 }
+
+test('every generated manifest says the same to kubectl and Helm, which read YAML 1.1, as to Berth', () => {
+  const files = globSync(['manifests/**/*.yaml', 'charts/berth-crds/templates/*.yaml'], { cwd: CHECKOUT });
+  assert.ok(files.length > 14);
+  for (const file of files) {
+    const text = readFileSync(join(CHECKOUT, file), 'utf8');
+    const [older, newer] = (['1.1', '1.2'] as const).map((version) =>
+      parseAllDocuments(text, { version }).map((document) => document.toJS()),
+    );
+    assert.deepEqual(older, newer, file);
+  }
+});
 
 describe('the CustomResourceDefinitions', () => {
   for (const { kind, definition, schema } of definitions) {

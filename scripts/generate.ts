@@ -110,6 +110,8 @@ function chartPolicies(): string {
   const served = [
     '  {{- with .Values.namespaces }}',
     '  matchResources:',
+    '    matchPolicy: Equivalent',
+    '    objectSelector: {}',
     '    namespaceSelector:',
     '      matchExpressions:',
     '        - key: kubernetes.io/metadata.name',

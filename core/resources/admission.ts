@@ -158,7 +158,7 @@ ${expression.replaceAll(/^/gm, '  ')}
 }
 
 function rule(apiGroup: string, apiVersion: string, operations: string[], resources: string[]): object {
-  return { apiGroups: [apiGroup], apiVersions: [apiVersion], operations, resources };
+  return { apiGroups: [apiGroup], apiVersions: [apiVersion], operations, resources, scope: '*' };
 }
 
 interface PolicyParts {
@@ -167,6 +167,9 @@ interface PolicyParts {
   matchConditions?: object[];
   validations: Validation[];
 }
+
+/** Defaults of the API server. They are written out, so that tools see no difference between an object and its manifest. */
+const EVERYWHERE = { matchPolicy: 'Equivalent', namespaceSelector: {}, objectSelector: {} };
 
 /** Returns a policy, which refuses what its expressions cannot judge, and its binding, which puts it in force. */
 function policy(name: string, { description, resourceRules, matchConditions, validations }: PolicyParts): object[] {
@@ -178,7 +181,7 @@ function policy(name: string, { description, resourceRules, matchConditions, val
       metadata: { name, annotations: { 'kubernetes.io/description': description } },
       spec: {
         failurePolicy: 'Fail',
-        matchConstraints: { resourceRules },
+        matchConstraints: { ...EVERYWHERE, resourceRules },
         ...(matchConditions ? { matchConditions } : {}),
         validations: validations.map((validation) => ({ ...validation, reason: 'Forbidden' })),
       },

@@ -369,6 +369,7 @@ export function customResourceDefinition(kind: Kind): JsonSchema {
       kind.status.describe('Observed state; written by Berth.'),
       `${kind.kind}.status`,
     );
+  const shortNames = kind.shortNames.filter((name) => name !== kind.kind.toLowerCase());
   return {
     apiVersion: 'apiextensions.k8s.io/v1',
     kind: 'CustomResourceDefinition',
@@ -381,9 +382,11 @@ export function customResourceDefinition(kind: Kind): JsonSchema {
         listKind: `${kind.kind}List`,
         plural: kind.plural,
         singular: kind.kind.toLowerCase(),
-        shortNames: kind.shortNames.filter((name) => name !== kind.kind.toLowerCase()),
+        ...(shortNames.length > 0 ? { shortNames } : {}),
         categories: ['berth'],
       },
+      // The API server's default. It is written out, so that tools see no difference between the object and its manifest.
+      conversion: { strategy: 'None' },
       versions: [
         {
           name: API_VERSION,

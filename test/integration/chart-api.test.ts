@@ -59,7 +59,7 @@ describe('objects of the chart for the HTTP API', () => {
     assert.equal(BERTH_API_TLS_CERT_FILE, `${mount.mountPath}/tls.crt`);
     assert.equal(BERTH_API_TLS_KEY_FILE, `${mount.mountPath}/tls.key`);
     assert.deepEqual(find(objects, 'Deployment', 'berth-api').spec.template.spec.volumes, [
-      { name: mount.name, secret: { secretName: 'cert' } },
+      { name: mount.name, secret: { secretName: 'cert', defaultMode: 0o644 } },
     ]);
     assert.equal(container(await render()).volumeMounts, undefined);
   });

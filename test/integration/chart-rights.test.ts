@@ -201,6 +201,8 @@ describe('the admission policies', () => {
         [
           'berth-requester.berth-system',
           {
+            matchPolicy: 'Equivalent',
+            objectSelector: {},
             namespaceSelector: {
               matchExpressions: [{ key: 'kubernetes.io/metadata.name', operator: 'In', values: ['one', 'two'] }],
             },

@@ -32,6 +32,10 @@ imagePullSecrets:
   - name: {{ . }}
   {{- end }}
 {{- end }}
+{{- /* Defaults of the API server, here and elsewhere, are written out: tools then see no difference between an object and its manifest. */}}
+restartPolicy: Always
+dnsPolicy: ClusterFirst
+schedulerName: default-scheduler
 securityContext:
   runAsNonRoot: true
   runAsUser: 65532
@@ -53,6 +57,34 @@ affinity:
 {{- with .values.priorityClassName }}
 priorityClassName: {{ . }}
 {{- end }}
+{{- end }}
+
+{{- define "berth.deploymentDefaults" -}}
+progressDeadlineSeconds: 600
+revisionHistoryLimit: 10
+strategy:
+  type: RollingUpdate
+  rollingUpdate:
+    maxSurge: 25%
+    maxUnavailable: 25%
+{{- end }}
+
+{{- define "berth.containerDefaults" -}}
+terminationMessagePath: /dev/termination-log
+terminationMessagePolicy: File
+{{- end }}
+
+{{- /* A count as the API server writes quantities: 5000 is 5k. */ -}}
+{{- define "berth.count" -}}
+{{- $count := int64 . }}
+{{- $suffix := "" }}
+{{- range list "k" "M" "G" }}
+{{- if and (gt $count 0) (eq (mod $count 1000) 0) }}
+{{- $count = div $count 1000 }}
+{{- $suffix = . }}
+{{- end }}
+{{- end }}
+{{- printf "%d%s" $count $suffix }}
 {{- end }}
 
 {{- define "berth.containerSecurity" -}}

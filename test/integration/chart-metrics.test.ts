@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
-import { type Any, find, render, renderIn } from '../support/chart.ts';
+import { type Any, find, render } from '../support/chart.ts';
 
 const READER = ['metrics.readers[0].namespace=monitoring', 'metrics.readers[0].name=prometheus'];
 
@@ -18,18 +18,6 @@ describe('objects of the chart for Prometheus', () => {
     assert.equal(find(objects, 'ClusterRoleBinding', 'berth-system:berth-metrics-reader'), undefined);
     assert.ok(!objects.some(({ apiVersion }) => apiVersion.startsWith('monitoring.')));
     assert.equal(find(objects, 'Deployment', 'berth-controller').spec.template.metadata.annotations, undefined);
-  });
-
-  test('releases of one name in two namespaces have metrics roles of different names', async () => {
-    const releases = await Promise.all(['one', 'two'].map((namespace) => renderIn(namespace, ...READER)));
-    const [one = [], two = []] = releases.map((objects) =>
-      objects.filter(({ metadata }) => /metrics/.test(metadata.name)).map(({ kind, metadata }) => kind + metadata.name),
-    );
-    assert.equal(one.length, 2);
-    assert.deepEqual(
-      one.filter((name) => two.includes(name)),
-      [],
-    );
   });
 
   test('PodMonitors name ports that the pods have, and the API’s comes with a token alone', async () => {

@@ -237,8 +237,8 @@ describe('the FlowSchemas', () => {
       assert.deepEqual(
         found.map(({ metadata, spec }) => [metadata.name, spec.priorityLevelConfiguration.name]),
         [
-          [`${namespace}-${name}-lease`, 'leader-election'],
-          [`${namespace}-${name}`, 'workload-high'],
+          [`${namespace}.${name}-lease`, 'leader-election'],
+          [`${namespace}.${name}`, 'workload-high'],
         ],
       );
       for (const { spec } of found) {

@@ -11,14 +11,14 @@ export type Any = any;
 /** Folder of the charts. */
 export const CHARTS = join(import.meta.dirname, '..', '..', 'charts');
 
-/** Renders the chart in `berth-system` with values as for `--set`. Rejects with Helm's message. */
-export const render = (...values: string[]) => renderIn('berth-system', ...values);
+/** Renders the chart as release `berth` in `berth-system` with values as for `--set`. Rejects with Helm's message. */
+export const render = (...values: string[]) => renderAs('berth', 'berth-system', ...values);
 
-export async function renderIn(namespace: string, ...values: string[]): Promise<Any[]> {
+export async function renderAs(release: string, namespace: string, ...values: string[]): Promise<Any[]> {
   const { helm } = await tools();
   const args = [
     'template',
-    'berth',
+    release,
     join(CHARTS, 'berth'),
     '--namespace',
     namespace,

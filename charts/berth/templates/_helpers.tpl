@@ -3,6 +3,11 @@
 {{- if eq .Release.Name "berth" }}berth{{ else }}{{ printf "%s-berth" .Release.Name | trunc 40 | trimSuffix "-" }}{{ end }}
 {{- end }}
 
+{{- /* Prefix of the ClusterRoles for users, which are global to the cluster: outside the usual namespace they carry the namespace. */ -}}
+{{- define "berth.userRoles" -}}
+{{- if ne .Release.Namespace "berth-system" }}{{ .Release.Namespace }}:{{ end }}{{ include "berth.fullname" . }}
+{{- end }}
+
 {{- define "berth.labels" -}}
 app.kubernetes.io/name: berth
 app.kubernetes.io/instance: {{ .Release.Name }}

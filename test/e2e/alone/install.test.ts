@@ -108,7 +108,7 @@ describe('the Helm chart', () => {
     t.onTestFinished(async () => {
       await helm(['uninstall', 'second', '--namespace', home, '--wait']);
     });
-    const values = ['defaultClass.create', 'pythonClass.create', 'aggregateClusterRoles'];
+    const values = ['defaultClass.create', 'pythonClass.create'];
     await helm([
       ...['install', 'second', chart, '--namespace', home, '--wait', '--timeout', '480s'],
       ...[...values.map((value) => `${value}=false`), `namespaces={${second}}`].flatMap((set) => ['--set', set]),

@@ -29,6 +29,9 @@ type Program = (typeof programs)[number];
 export const images = [...programs, 'runner-python'] as const;
 export type ImageName = (typeof images)[number];
 
+/** Registry in the names of the archives. A node that lacks such an image asks no other registry for it, as it would ask docker.io for berth/runner. */
+const REGISTRY = 'localhost';
+
 const programOf = (name: ImageName): Program => (name === 'runner-python' ? 'runner' : name);
 
 /**
@@ -121,7 +124,7 @@ export function image(name: ImageName, tag: string): Image {
     { folder: join(out, program), modes },
   ];
   if (name === 'runner-python') layers.push({ folder: join(out, 'python'), modes: {} });
-  return { name: `berth/${name}:${tag}`, layers, config: config(name) };
+  return { name: `${REGISTRY}/berth/${name}:${tag}`, layers, config: config(name) };
 }
 
 /** Stages and writes the given images. */

@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { type TestServer, testServer } from '../support/api-server.ts';
-import { type Any, CHARTS, render } from '../support/chart.ts';
+import { type Any, CHARTS, REQUIRED, render } from '../support/chart.ts';
 import { RawApi } from '../support/raw-api.ts';
 import { tools } from '../support/tools.ts';
 
@@ -85,7 +85,7 @@ describe('the chart berth on a cluster', () => {
         '--dry-run=server',
         '--take-ownership',
       ],
-      ...values.flatMap((value) => ['--set', value]),
+      ...[...REQUIRED, ...values].flatMap((value) => ['--set', value]),
     );
   /** Creates the CRDs that are missing. */
   const installDefinitions = async () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
-import { renderAs } from '../support/chart.ts';
+import { type Any, render, renderAs } from '../support/chart.ts';
 
 /** Everything that a release may have, but for the classes, which one release of a cluster has. */
 const EVERYTHING = [
@@ -50,6 +50,38 @@ describe('releases in one cluster', () => {
     assert.deepEqual(
       await roles('second', 'team'),
       short.map((name) => `team:second-${name}`),
+    );
+  });
+});
+
+describe('the images of a release', () => {
+  const images = (objects: Any[]) =>
+    objects
+      .filter(({ kind }) => kind === 'Deployment')
+      .flatMap(({ spec }) => spec.template.spec.containers)
+      .flatMap(({ image, env }) => [
+        image,
+        ...env.flatMap(({ name, value }: Any) => (/IMAGE$/.test(name) ? value : [])),
+      ])
+      .map((image: string) => image.replace(/:[^:]*$/, ''));
+
+  test('are those of a registry that somebody named: without one the chart says what to set', async () => {
+    const refused = /image.registry is empty. Set it to the registry .* set image.registry=localhost/;
+    await assert.rejects(render('image.registry='), refused);
+    const of = (registry: string) =>
+      ['api', 'controller', 'runner', 'runner-python'].map((name) => `${registry}/berth/${name}`);
+    assert.deepEqual(
+      images(await render('image.registry=registry.example.com:5000/')).toSorted(),
+      of('registry.example.com:5000'),
+    );
+    assert.deepEqual(images(await render('image.registry=localhost')).toSorted(), of('localhost'));
+    // Each image may be in a registry of its own.
+    const own = ['api.image', 'controller.image', 'runner.image', 'runner.pythonImage'];
+    const repositories = own.map((path, index) => `${path}.repository=one.example.com/mirror/${index}`);
+    await assert.rejects(render('image.registry=', ...repositories.slice(1)), refused);
+    assert.deepEqual(
+      images(await render('image.registry=', ...repositories)).toSorted(),
+      own.map((_, index) => `one.example.com/mirror/${index}`),
     );
   });
 });

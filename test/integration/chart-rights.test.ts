@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { beforeAll, describe, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
+import { REQUIRED } from '../support/chart.ts';
 import { tools } from '../support/tools.ts';
 
 const CHECKOUT = join(import.meta.dirname, '..', '..');
@@ -33,7 +34,8 @@ const inManifests = async (file: string): Promise<Any[]> =>
 /** Returns the chart's objects in the order in which Helm creates them. */
 async function render(release: string, namespace: string, ...more: string[]): Promise<Any[]> {
   const { helm } = await tools();
-  const args = ['template', release, join(CHECKOUT, 'charts', 'berth'), '--namespace', namespace, ...more];
+  const required = REQUIRED.flatMap((value) => ['--set', value]);
+  const args = ['template', release, join(CHECKOUT, 'charts', 'berth'), '--namespace', namespace, ...required, ...more];
   const { stdout } = await promisify(execFile)(helm, args, { maxBuffer: 16 * 1024 * 1024 });
   return objectsIn(stdout);
 }

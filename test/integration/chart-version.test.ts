@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, test } from 'vitest';
 import { OLDEST_SUPPORTED } from '../../core/kube/server-version.ts';
+import { REQUIRED } from '../support/chart.ts';
 import { commands } from '../support/pages.ts';
 import { tools } from '../support/tools.ts';
 
@@ -19,10 +20,11 @@ async function inFile(file: string, pattern: RegExp): Promise<string | undefined
 async function template(...args: string[]): Promise<string> {
   const { helm } = await tools();
   const chart = join(CHECKOUT, 'charts', 'berth');
+  const required = REQUIRED.flatMap((value) => ['--set', value]);
   // Helm reads a kubeconfig only to install; an unusable one proves it.
   const env = { ...process.env, KUBECONFIG: '/dev/null' };
   const options = { env, maxBuffer: 16 * 1024 * 1024 };
-  return (await promisify(execFile)(helm, ['template', chart, ...args], options)).stdout;
+  return (await promisify(execFile)(helm, ['template', chart, ...required, ...args], options)).stdout;
 }
 
 describe('the oldest Kubernetes version', () => {

@@ -11,6 +11,9 @@ export type Any = any;
 /** Folder of the charts. */
 export const CHARTS = join(import.meta.dirname, '..', '..', 'charts');
 
+/** Values without which the chart refuses to be rendered, as for `--set`. */
+export const REQUIRED = ['image.registry=registry.example.com'];
+
 /** Renders the chart as release `berth` in `berth-system` with values as for `--set`. Rejects with Helm's message. */
 export const render = (...values: string[]) => renderAs('berth', 'berth-system', ...values);
 
@@ -22,7 +25,7 @@ export async function renderAs(release: string, namespace: string, ...values: st
     join(CHARTS, 'berth'),
     '--namespace',
     namespace,
-    ...values.flatMap((value) => ['--set', value]),
+    ...[...REQUIRED, ...values].flatMap((value) => ['--set', value]),
   ];
   const { stdout } = await promisify(execFile)(helm, args, { maxBuffer: 16 * 1024 * 1024 });
   return parseAllDocuments(stdout).flatMap((document) => document.toJS() ?? []);

@@ -66,7 +66,6 @@ const everything = (namespace: string) => ({
   namespaces: [namespace],
   pools: [{ namespace, class: `${namespace}-default`, name: 'pool', replicas: 0 }],
   quotas: [{ namespace, sessions: 200, turns: 5000 }],
-  'image.registry': 'registry.example.com',
   'image.pullSecrets': ['pull'],
   'metrics.annotations': true,
   'metrics.readers': [{ namespace: 'monitoring', name: 'prometheus' }],
@@ -85,6 +84,7 @@ describe('a tool that applies the charts from Git', () => {
       const namespace = await namespaceFor(t);
       const values: Record<string, unknown> = {
         // Neither pods nor classes that others use.
+        'image.registry': 'registry.example.com',
         'controller.replicas': 0,
         'api.replicas': 0,
         'defaultClass.name': `${namespace}-default`,

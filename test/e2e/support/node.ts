@@ -43,7 +43,9 @@ export async function imagesOn(node: string): Promise<(image: { name: string; id
   const manifests = new Map(lines.map((line) => line.split(/ +/)).map(([reference, , digest]) => [reference, digest]));
   return ({ name, id }) => {
     const manifest = manifests.get(id);
-    return manifest !== undefined && manifests.get(`docker.io/${name}`) === manifest;
+    return (
+      manifest !== undefined && manifests.get(name.startsWith('localhost/') ? name : `docker.io/${name}`) === manifest
+    );
   };
 }
 

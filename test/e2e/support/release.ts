@@ -27,8 +27,9 @@ export async function install(values: Record<string, unknown> = {}, built?: Buil
   const components = COMPONENTS.filter((component) => values[`${component}.enabled`] !== false);
   const settings: Record<string, unknown> = { ...values };
   for (const component of components) {
-    const image = images.find(({ name }) => name.startsWith(`berth/${component}:`));
+    const image = images.find(({ name }) => new RegExp(`(^|/)berth/${component}:`).test(name));
     if (!image) throw new Error(`there is no image of ${component}`);
+    settings['image.registry'] = image.name.split(/\/?berth\//)[0];
     // The tag stays the same while the image changes: the annotation is what makes new pods.
     settings[`${component}.podAnnotations`] = { 'berth.dev/image-id': image.id };
   }

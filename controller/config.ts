@@ -1,11 +1,16 @@
 import * as z from 'zod';
-import { parseDuration } from '../core/resources/duration.ts';
+import { formatDuration, parseDuration } from '../core/resources/duration.ts';
 import { DEFAULT_STORE_CEILING_BYTES } from '../core/resources/limits.ts';
 import { BUILDER_DIRECTORY } from '../core/resources/names.ts';
 import { duration } from '../core/resources/schema.ts';
 import type { Installation } from './observed/world.ts';
 
-const milliseconds = (fallback: string) => duration().default(fallback).transform(parseDuration);
+/** A duration of at least `least` milliseconds. */
+const milliseconds = (fallback: string, least = 0) =>
+  duration()
+    .default(fallback)
+    .transform(parseDuration)
+    .refine((ms) => ms >= least, `must be at least ${formatDuration(least)}`);
 
 /** The controller's environment. Everything else is in the cluster. */
 export const controllerConfig = z.object({
@@ -38,7 +43,7 @@ export const controllerConfig = z.object({
   /** Maximum sessions with a pod at once, over everything; no limit when empty. */
   BERTH_MAX_RUNNING: z.coerce.number().int().min(0).optional(),
   /** Maximum bytes of all Blobs together. */
-  BERTH_STORE_CEILING_BYTES: z.coerce.number().int().min(0).default(DEFAULT_STORE_CEILING_BYTES),
+  BERTH_STORE_CEILING_BYTES: z.coerce.number().int().min(1).default(DEFAULT_STORE_CEILING_BYTES),
   /** A namespace may store more while it holds no more than this times what is free; with 1 one alone gets half. */
   BERTH_STORE_SHARE_FACTOR: z.coerce.number().positive().default(1),
   /** The Secret of the master keys; made when there is none. */
@@ -46,15 +51,15 @@ export const controllerConfig = z.object({
   /** The Lease of leader election. */
   BERTH_LEASE_NAME: z.string().min(1).default('berth-controller'),
   /** Duration of the lease: a leader that was killed is replaced after this time. */
-  BERTH_LEASE_DURATION: milliseconds('15s'),
+  BERTH_LEASE_DURATION: milliseconds('15s', 1000),
   /** Time after the last message to an idle runner after which its attach is closed until the next one. */
   BERTH_ATTACH_LINGER: milliseconds('1m'),
   /** Pace of garbage collection: minimum time between two sweeps of the history and the store of one session. */
-  BERTH_GARBAGE_INTERVAL: milliseconds('1m'),
+  BERTH_GARBAGE_INTERVAL: milliseconds('1m', 1),
   /**
    * Time after which a node that does not answer is given up with its pods, as is a bound pod that cannot be attached.
    */
-  BERTH_NODE_GRACE: milliseconds('60s'),
+  BERTH_NODE_GRACE: milliseconds('60s', 1000),
   /** Watches nodes, so that sessions leave a cordoned or dead one; needs that right. Never with listed namespaces. */
   BERTH_WATCH_NODES: z.stringbool().default(true),
   /** Reads ConfigMaps with the label of agent files, for `agent.files`; needs that right. */

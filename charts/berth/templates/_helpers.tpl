@@ -211,3 +211,23 @@ capabilities:
 {{- define "berth.apiPort" -}}
 {{- .Values.api.service.port | default (ternary 443 80 (eq (include "berth.apiScheme" .) "https")) }}
 {{- end }}
+
+{{- /* Milliseconds of a duration such as 1h30m. */ -}}
+{{- define "berth.milliseconds" -}}
+{{- $units := dict "ms" 1 "s" 1000 "m" 60000 "h" 3600000 }}
+{{- $total := 0.0 }}
+{{- range $part := regexFindAll "[0-9.]+(ms|s|m|h)" . -1 }}
+{{- $total = addf $total (mulf (regexFind "^[0-9.]+" $part) (get $units (regexFind "[a-z]+$" $part))) }}
+{{- end }}
+{{- $total }}
+{{- end }}
+
+{{- /* Amount of a Kubernetes quantity, which is a text such as 512Mi or a number. */ -}}
+{{- define "berth.amount" -}}
+{{- if kindIs "string" . }}
+{{- $units := dict "" 1 "m" 0.001 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "P" 1e15 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 "Pi" 1125899906842624 }}
+{{- mulf (regexFind "^[0-9.]+" .) (get $units (regexFind "[A-Za-z]*$" .)) }}
+{{- else }}
+{{- float64 . }}
+{{- end }}
+{{- end }}

@@ -7,8 +7,8 @@ import type { Ground } from './ground.ts';
 const FOR_A_BURST = { cpu: '10m' };
 
 /**
- * Calls `work` with a class that is as `default` but has the requests, and what `more` says, and with a pod that it makes. Deletes
- * the class.
+ * Calls `work` with a class that is as `default` but has the requests, no limits of its own, and what `more` says, and with a pod
+ * that it makes. Deletes the class.
  */
 export async function withSmallClass<T>(
   ground: Ground,
@@ -16,7 +16,8 @@ export async function withSmallClass<T>(
   { requests = FOR_A_BURST, ...more }: { requests?: Record<string, string> } & Partial<SessionClass['spec']> = {},
 ): Promise<T> {
   const { client, namespace } = ground.cluster;
-  const { spec } = await client.get(sessionclasses, { name: 'default' });
+  const ofDefault = await client.get(sessionclasses, { name: 'default' });
+  const { limits: _, ...spec } = ofDefault.spec;
   const name = `${namespace}-small`;
   const resources = { ...spec.resources, requests: { ...spec.resources?.requests, ...requests } };
   await client.create(sessionclasses, { metadata: { name }, spec: { ...spec, resources, ...more } } as SessionClass);

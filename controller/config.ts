@@ -46,6 +46,15 @@ export const controllerConfig = z.object({
   BERTH_STORE_CEILING_BYTES: z.coerce.number().int().min(1).default(DEFAULT_STORE_CEILING_BYTES),
   /** A namespace may store more while it holds no more than this times what is free; with 1 one alone gets half. */
   BERTH_STORE_SHARE_FACTOR: z.coerce.number().positive().default(1),
+  /** Maximum bytes of single namespaces in the store, separated by commas: `team-a=50000000,team-b=1000000`. */
+  BERTH_STORE_QUOTAS: z
+    .string()
+    .regex(/^([^=,]+=[1-9][0-9]{0,14}(,|$))*$/, 'must be namespaces with their bytes, for example team-a=50000000')
+    .default('')
+    .transform(
+      (text) =>
+        new Map(Array.from(text.matchAll(/([^=,]+)=([0-9]+)/g), ([, name = '', bytes]) => [name, Number(bytes)])),
+    ),
   /** The Secret of the master keys; made when there is none. */
   BERTH_MASTER_KEY_SECRET: z.string().min(1).default('berth-master-key'),
   /** The Lease of leader election. */

@@ -204,6 +204,7 @@ export class Controller {
         clock,
         ceilingBytes: config.BERTH_STORE_CEILING_BYTES,
         shareFactor: config.BERTH_STORE_SHARE_FACTOR,
+        quotas: config.BERTH_STORE_QUOTAS,
         ...servedNamespaces(config),
       }),
       keys,

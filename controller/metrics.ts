@@ -272,9 +272,19 @@ export class ControllerMetrics implements Meter {
     gauge('berth_store_ceiling_bytes', 'Maximum of berth_store_bytes.', (now) => now.ceiling);
     this.#leaderGauge(
       'berth_store_namespace_bytes',
-      'Bytes of berth_store_bytes in each of the ten namespaces that hold the most.',
+      'Bytes of berth_store_bytes in each of the ten namespaces that hold the most, and in those with a quota.',
       ['namespace'],
-      async () => (await usage())?.largest.map(({ namespace, bytes }) => [{ namespace }, bytes]) ?? [],
+      async () => {
+        const { largest = [], limited = [] } = (await usage()) ?? {};
+        // A namespace in both lists sets its series twice, to the same value.
+        return [...largest, ...limited].map(({ namespace, bytes }) => [{ namespace }, bytes]);
+      },
+    );
+    this.#leaderGauge(
+      'berth_store_namespace_quota_bytes',
+      'Maximum of berth_store_namespace_bytes; absent: no quota.',
+      ['namespace'],
+      async () => (await usage())?.limited.map(({ namespace, quota = 0 }) => [{ namespace }, quota]) ?? [],
     );
   }
 

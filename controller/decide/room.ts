@@ -1,3 +1,4 @@
+import { limitOf } from '../../core/store/store.ts';
 import type { Problem } from '../observed/world.ts';
 import { isRunnerless } from '../settings/runnerless.ts';
 import { type Draft, wake } from './draft.ts';
@@ -21,9 +22,10 @@ export function roomWait(draft: Draft): Problem | undefined {
   if (memory.incarnation.commitProblem) return undefined;
   if (persisted?.status === 'False' && OWN_TROUBLE.has(persisted.reason)) return undefined;
   const { namespace, bytes, share, wanted } = shortOfRoom;
+  const { name, raise } = limitOf(shortOfRoom);
   return {
     reason: 'StoreShareUsed',
-    message: `Namespace "${namespace}" holds ${bytes} bytes of the store, and its share is ${share}; the last turn stored ${wanted}. Delete its sessions or turns that are no longer needed, or raise controller.storeCeilingBytes.`,
+    message: `Namespace "${namespace}" holds ${bytes} bytes of the store, and its ${name} is ${share}; the last turn stored ${wanted}. Delete its sessions or turns that are no longer needed, or raise ${raise}.`,
   };
 }
 

@@ -10,7 +10,7 @@ export const reasons = {
   CapacityUnknown: 'The controller does not know at the moment whether a running slot is free; the session waits.',
   GroupLimit: 'The concurrency group has reached its limit of running turns; the turn waits for one of them to end.',
   StoreShareUsed:
-    'The namespace has used its share of the store, and what the session stored last time would not fit; the turn waits before it runs. The message has the bytes. Delete sessions or turns of the namespace, or have controller.storeCeilingBytes raised.',
+    'The namespace has used its share of the store, or its quota there, and what the session stored last time would not fit; the turn waits before it runs. The message has the bytes. Delete sessions or turns of the namespace, or have what the message names raised.',
   Held: 'spec.suspend is true: turns queue until it is set to false.',
   ClassNotFound:
     'The SessionClass that spec.class names does not exist; create it, or create a new Session with another class.',
@@ -215,7 +215,7 @@ export const reasons = {
     'What the turn left in BERTH_OUTPUT_DIR could not be stored; the message says why. The output is kept.',
   OutputTooLarge: 'The output is larger than 8 MiB.',
   StoreFull:
-    'The namespace has used its share of the store; the message has the bytes. Delete sessions or turns there.',
+    'The namespace has used its share of the store, or its quota there; the message has the bytes. Delete sessions or turns there.',
   PodLost:
     'The pod went away while the turn ran; what the turn did is unknown. The session goes on from its last stored state. Give the turn again, or let spec.retry do it, if it may run twice.',
   OOMKilled:

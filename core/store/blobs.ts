@@ -110,7 +110,12 @@ export class BlobStore implements Store {
 
   async usage(signal: AbortSignal): Promise<StoreUsage> {
     const bytes = await this.#ceiling.count(signal);
-    return { bytes, ceiling: this.#ceilingBytes, largest: this.#ceiling.largest(NAMED) };
+    return {
+      bytes,
+      ceiling: this.#ceilingBytes,
+      largest: this.#ceiling.largest(NAMED),
+      limited: this.#ceiling.limited(),
+    };
   }
 
   roomOf(namespace: string): NamespaceUsage | undefined {

@@ -1,4 +1,5 @@
 import { unlessAborted } from '../abort.ts';
+import { defined } from '../defined.ts';
 import { isClosed } from '../kube/errors.ts';
 import { eachPage } from '../kube/pages.ts';
 import type { KubeApi } from '../kube/types.ts';
@@ -17,6 +18,8 @@ export interface CeilingOptions {
   ceilingBytes: number;
   /** A namespace may grow while it holds no more than this times what is free. Default: there are no shares. */
   shareFactor?: number;
+  /** Most bytes of single namespaces, however much is free. Default: none has such a limit. */
+  quotas?: ReadonlyMap<string, number>;
   /** Namespaces to list one by one. Default: one list of all namespaces. */
   namespaces?: readonly string[];
 }
@@ -43,6 +46,7 @@ interface Count {
 export class Ceiling {
   readonly #options: CeilingOptions;
   readonly #rule: ShareRule;
+  readonly #quotas: ReadonlyMap<string, number>;
   #listed: Count = { accounts: new Accounts(), states: new LatestStates() };
   #listedAt = -Infinity;
   /** Something was removed since the last list began. */
@@ -58,6 +62,7 @@ export class Ceiling {
     const { ceilingBytes, shareFactor: factor = Number.POSITIVE_INFINITY } = options;
     this.#options = options;
     this.#rule = { ceilingBytes, factor };
+    this.#quotas = options.quotas ?? new Map();
   }
 
   /** Returns the number of bytes, counted within the last minute. */
@@ -100,12 +105,18 @@ export class Ceiling {
     const holding = this.#holding(namespace);
     const bytes = holding.states + holding.history;
     const others = this.#bytes - bytes;
-    return { namespace, bytes, holding, others, share: Math.floor(shareOf(this.#rule, others)) };
+    const share = Math.floor(shareOf(this.#ruleOf(namespace), others));
+    return { namespace, bytes, holding, others, share, ...defined({ quota: this.#quotas.get(namespace) }) };
   }
 
   /** Returns the same; undefined before the first count. */
   roomOf(namespace: string): NamespaceUsage | undefined {
     return this.#listedAt === -Infinity ? undefined : this.usageOf(namespace);
+  }
+
+  /** Returns the namespaces that have a quota, by name. */
+  limited(): NamespaceUsage[] {
+    return [...this.#quotas.keys()].sort().map((namespace) => this.usageOf(namespace));
   }
 
   /** Returns the namespaces that hold the most, with at most `most` of them. */
@@ -124,7 +135,7 @@ export class Ceiling {
   shortOf(namespace: string, sessionUID: string, history: number): Shortage | undefined {
     const usage = this.roomOf(namespace);
     const last = { state: this.#listed.states.bytesOf(sessionUID), history };
-    if (!usage || !isShort(this.#rule, usage.holding, usage.others, last)) return undefined;
+    if (!usage || !isShort(this.#ruleOf(namespace), usage.holding, usage.others, last)) return undefined;
     return { ...usage, wanted: last.state + history };
   }
 
@@ -135,7 +146,11 @@ export class Ceiling {
   ): boolean {
     const { holding, others } = this.usageOf(namespace);
     const wanted: Wanted = kind === 'State' ? { as: 'State', bytes, replaced } : { as: 'History', bytes };
-    return fitsShare(this.#rule, holding, others, wanted);
+    return fitsShare(this.#ruleOf(namespace), holding, others, wanted);
+  }
+
+  #ruleOf(namespace: string): ShareRule {
+    return { ...this.#rule, ...defined({ quotaBytes: this.#quotas.get(namespace) }) };
   }
 
   #holding(namespace: string): Holding {

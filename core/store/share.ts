@@ -10,6 +10,8 @@ export interface ShareRule {
   ceilingBytes: number;
   /** A namespace may grow while it holds no more than this times what is free. */
   factor: number;
+  /** Most that the namespace may hold, however much is free. Default: no limit. */
+  quotaBytes?: number;
 }
 
 /** Bytes that a namespace is to store. */
@@ -35,9 +37,15 @@ const HISTORY_FRACTION = 3 / 4;
  */
 const REPLACING = 4;
 
-/** Returns the bytes that a namespace may hold where the others hold `othersBytes`: half of the rest with the factor 1. */
-export function shareOf({ ceilingBytes, factor }: ShareRule, othersBytes: number): number {
-  return Math.max(0, ceilingBytes - othersBytes) / (1 + 1 / factor);
+/**
+ * Returns the bytes that a namespace may hold where the others hold `othersBytes`: half of the rest with the factor 1, and no more than its
+ * quota.
+ */
+export function shareOf(
+  { ceilingBytes, factor, quotaBytes = Number.POSITIVE_INFINITY }: ShareRule,
+  othersBytes: number,
+): number {
+  return Math.min(quotaBytes, Math.max(0, ceilingBytes - othersBytes) / (1 + 1 / factor));
 }
 
 /** Reports whether a namespace that holds `held` may store what is wanted, where the others hold `othersBytes`. */
@@ -48,7 +56,8 @@ export function fitsShare(rule: ShareRule, held: Holding, othersBytes: number, w
   if (as === 'History') return next <= share && held.history + bytes <= share * HISTORY_FRACTION;
   if (next <= share) return true;
   if (replaced === 0) return false;
-  const both = shareOf({ ...rule, factor: rule.factor * REPLACING }, othersBytes);
+  // The quota does not count what is replaced: a namespace that has used all of it could otherwise store no later state.
+  const both = shareOf({ ceilingBytes: rule.ceilingBytes, factor: rule.factor * REPLACING }, othersBytes);
   return next <= both && (bytes <= replaced || next - replaced <= share);
 }
 

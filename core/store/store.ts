@@ -59,6 +59,8 @@ export interface StoreUsage {
   ceiling: number;
   /** Namespaces that hold the most, at most ten. */
   largest: NamespaceUsage[];
+  /** Namespaces that have a quota. */
+  limited: NamespaceUsage[];
 }
 
 /** Bytes that a namespace holds in the store. */
@@ -71,6 +73,15 @@ export interface NamespaceUsage {
   others: number;
   /** Bytes that it may hold, as long as the others hold that much. */
   share: number;
+  /** Most bytes that it may hold, however much is free; absent: no such limit. */
+  quota?: number;
+}
+
+/** Name of what limits a namespace, its quota or its share, and the value of the chart that raises it. */
+export function limitOf({ share, quota }: Pick<NamespaceUsage, 'share' | 'quota'>): { name: string; raise: string } {
+  return quota === share
+    ? { name: 'quota', raise: 'storeBytes of the namespace in quotas of the chart' }
+    : { name: 'share', raise: 'controller.storeCeilingBytes' };
 }
 
 /** Too little room in a namespace for what a turn stored last time: `wanted` bytes. */
@@ -82,9 +93,10 @@ export class StoreFullError extends Error {
   readonly code = 'StoreFull';
   readonly wanted: number;
   /** `wanted`: bytes that the namespace was to store. */
-  constructor(wanted: number, namespace: string, { bytes, share }: Pick<NamespaceUsage, 'bytes' | 'share'>) {
+  constructor(wanted: number, namespace: string, usage: Pick<NamespaceUsage, 'bytes' | 'share' | 'quota'>) {
+    const { name, raise } = limitOf(usage);
     super(
-      `Namespace "${namespace}" has no room in the store for ${wanted} bytes: it holds ${bytes}, and its share is ${share}. Delete its sessions or turns that are no longer needed, or raise controller.storeCeilingBytes.`,
+      `Namespace "${namespace}" has no room in the store for ${wanted} bytes: it holds ${usage.bytes}, and its ${name} is ${usage.share}. Delete its sessions or turns that are no longer needed, or raise ${raise}.`,
     );
     this.name = 'StoreFullError';
     this.wanted = wanted;

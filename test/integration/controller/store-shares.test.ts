@@ -56,3 +56,32 @@ describe('a namespace that stores all that it can', () => {
     assert.equal(await stored('greedy'), greedy, 'nothing of the other namespace gave way');
   });
 });
+
+describe('a namespace with a quota in the store', () => {
+  const quotas = { BERTH_STORE_CEILING_BYTES: String(CEILING), BERTH_STORE_QUOTAS: 'small=70000' };
+  const cluster = installed({ ...ONE_LEADER, ...quotas }, { controller: true });
+
+  test('is refused beyond it although the store has room, by a message that names the quota; others are not', async () => {
+    for (const name of ['small', 'large']) await cluster.client.create(namespaces, { metadata: { name } });
+    for (const [name, namespace] of [
+      ['kept', 'small'],
+      ['refused', 'small'],
+      ['other', 'large'],
+    ] as const) {
+      await cluster.create(name, { agent, input: 40_000, turns: 'One' } as never, namespace);
+      const { code, message } = await eventually(
+        async () => {
+          const { items } = await cluster.client.list(turns, { namespace });
+          const turn = items.find(({ spec }) => spec.session === name);
+          return isTerminal(turn?.status?.phase)
+            ? (turn?.status?.error ?? { code: 'Succeeded', message: '' })
+            : undefined;
+        },
+        { what: `the turn of ${name}` },
+      );
+      assert.equal(code, name === 'refused' ? 'StateNotStored' : 'Succeeded', message);
+      if (name !== 'refused') continue;
+      assert.match(message ?? '', /^Namespace "small" has no room .*, and its quota is 70000\. .* raise storeBytes/);
+    }
+  });
+});

@@ -115,7 +115,8 @@ test('the leader alone counts objects, as they are at the moment', async () => {
       name === 'gone' ? undefined : { spec: name === 'small' ? { limits: { maxRunning: 3 } } : {} },
   } as unknown as Inventory;
   const held = { namespace: 'team', bytes: 6, holding: { states: 4, history: 2 }, others: 1, share: 4 };
-  const storeUsage = async () => ({ bytes: 7, ceiling: 9, largest: [held] });
+  const quota = { ...held, namespace: 'small', bytes: 2, share: 3, quota: 3 };
+  const storeUsage = async () => ({ bytes: 7, ceiling: 9, largest: [held], limited: [quota] });
   metrics.measured = { isLeading: true, inventory, storeUsage };
   const some = async (metric: string) =>
     Object.fromEntries(Object.entries(await read(metrics, metric)).filter(([, value]) => value !== 0));
@@ -138,7 +139,11 @@ test('the leader alone counts objects, as they are at the moment', async () => {
   assert.deepEqual(await read(metrics, 'berth_turn_bytes'), { '{state="Live"}': 12, '{state="Ended"}': 345 });
   assert.deepEqual(await read(metrics, 'berth_store_bytes'), { '': 7 });
   assert.deepEqual(await read(metrics, 'berth_store_ceiling_bytes'), { '': 9 });
-  assert.deepEqual(await read(metrics, 'berth_store_namespace_bytes'), { '{namespace="team"}': 6 });
+  assert.deepEqual(await read(metrics, 'berth_store_namespace_bytes'), {
+    '{namespace="team"}': 6,
+    '{namespace="small"}': 2,
+  });
+  assert.deepEqual(await read(metrics, 'berth_store_namespace_quota_bytes'), { '{namespace="small"}': 3 });
   metrics.measured = { isLeading: true, inventory, storeUsage: () => Promise.reject(new Error('no answer')) };
   for (const metric of ['berth_store_bytes', 'berth_store_namespace_bytes'])
     assert.deepEqual(await read(metrics, metric), {}, 'a count that failed');

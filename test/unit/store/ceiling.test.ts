@@ -75,6 +75,27 @@ test('a namespace is refused by what it holds itself, and the error names its sh
   );
 });
 
+test('a namespace with a quota is refused by that, the error names it, and others keep their share', async () => {
+  const held = [{ key, bytes: 30 }];
+  const quotas = new Map([['team', 40]]);
+  const options = { api: withBlobs(held), clock: new VirtualClock(), ceilingBytes: 260, shareFactor: 1, quotas };
+  const ceiling = new Ceiling(options);
+  const fresh = { ...key, sessionUID: 'w' };
+  await assert.rejects(ceiling.reserve(fresh, 11, never), {
+    code: 'StoreFull',
+    message:
+      'Namespace "team" has no room in the store for 11 bytes: it holds 30, and its quota is 40. Delete its sessions or turns that are no longer needed, or raise storeBytes of the namespace in quotas of the chart.',
+  });
+  (await ceiling.reserve(fresh, 10, never))();
+  (await ceiling.reserve({ ...fresh, namespace: 'other' }, 100, never))();
+  assert.deepEqual(
+    ceiling.limited().map(({ namespace, bytes, quota }) => [namespace, bytes, quota]),
+    [['team', 40, 40]],
+  );
+  const [{ quota } = {}] = ceiling.largest(1);
+  assert.equal(quota, undefined, 'the other has none');
+});
+
 test('writes under way count, and what was removed counts no more once a write would not fit', async () => {
   const held = [{ key, bytes: 40 }];
   const clock = new VirtualClock();

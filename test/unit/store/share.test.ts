@@ -80,6 +80,25 @@ describe('the share of a namespace', () => {
     assert.ok(!fitsShare(rule, held, 128, { as: 'State', bytes: 1, replaced: 1 }), 'there is no room for both');
   });
 
+  test('is never more than the quota of the namespace, and less where the others leave less', () => {
+    const limited = { ...rule, quotaBytes: 40 };
+    assert.equal(shareOf(limited, 0), 40);
+    assert.equal(shareOf(limited, 200), 28);
+    assert.ok(fitsShare(limited, none, 0, { as: 'State', bytes: 40 }));
+    assert.ok(!fitsShare(limited, none, 0, { as: 'State', bytes: 41 }));
+    assert.ok(fitsShare(limited, none, 0, { as: 'History', bytes: 30 }));
+    assert.ok(!fitsShare(limited, none, 0, { as: 'History', bytes: 31 }));
+  });
+
+  test('with a quota that is used up takes a state in place of one as large, and no larger one', () => {
+    const limited = { ...rule, quotaBytes: 40 };
+    const full = { states: 40, history: 0 };
+    assert.ok(fitsShare(limited, full, 0, { as: 'State', bytes: 10, replaced: 10 }));
+    assert.ok(!fitsShare(limited, full, 0, { as: 'State', bytes: 11, replaced: 10 }));
+    assert.ok(!isShort(limited, full, 0, { state: 10, history: 0 }));
+    assert.ok(isShort(limited, full, 0, { state: 10, history: 1 }), 'no room for an output');
+  });
+
   const wanted = fc.record({
     at: fc.nat({ max: 5 }),
     as: fc.constantFrom<Wanted['as']>('State', 'History'),

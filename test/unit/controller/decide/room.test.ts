@@ -44,6 +44,11 @@ describe('a turn of a namespace that has no room for what its session stored las
       message,
       'Namespace "team" holds 900 bytes of the store, and its share is 950; the last turn stored 120. Delete its sessions or turns that are no longer needed, or raise controller.storeCeilingBytes.',
     );
+    const limited = decide(aWorld({ ...running, shortOfRoom: { ...shortOfRoom, quota: 950 }, memory }));
+    assert.match(
+      written(limited.actions)[0]?.conditions?.[0]?.message ?? '',
+      /and its quota is 950; .* or raise storeBytes of the namespace in quotas of the chart\.$/,
+    );
     assert.ok(!later.actions.some(({ do: what }) => what === 'MakeRoom'), 'it was tried just now');
     assert.equal(later.wakeAt, NOW + 20_000, 'and is tried again');
   });

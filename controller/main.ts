@@ -9,6 +9,7 @@ import { measureProcess } from '../core/program/metrics.ts';
 import { startFailure } from '../core/program/start-failure.ts';
 import { VERSION } from '../core/program/version.ts';
 import { systemClock, systemRandom } from '../core/system.ts';
+import { check } from './check.ts';
 import { controllerConfig } from './config.ts';
 import { Controller } from './controller.ts';
 import { serveHealth } from './health.ts';
@@ -74,7 +75,11 @@ async function main(): Promise<void> {
   await controller.start();
 }
 
-main().catch((error) => {
+function failed(error: unknown): void {
   console.error(startFailure('berth-controller', error));
   process.exit(1);
-});
+}
+
+// `controller check` runs a session and ends; `helm test` starts it.
+if (process.argv[2] === 'check') check().then((code) => process.exit(code), failed);
+else main().catch(failed);

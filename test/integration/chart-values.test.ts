@@ -201,6 +201,14 @@ const WRONG: Record<string, Wrong> = {
     set: ['namespaces={a,b}', 'pools[0].namespace=c'],
     says: ['pools[0].namespace: "c" is not served, because namespaces lists a, b only; add it there'],
   },
+  'a test outside the namespaces served': {
+    set: ['namespaces={a}', 'test.namespace=c'],
+    says: ['test.namespace: "c" is not served, because namespaces lists a only; name one of these'],
+  },
+  'no time for the test': {
+    set: ['test.timeout=0s'],
+    says: ['test.timeout: "0s" is too short for a session; set at least 1s'],
+  },
   'a quota outside the namespaces served': {
     set: ['namespaces={a}', 'quotas[0].namespace=c', 'quotas[0].turns=1'],
     says: ['quotas[0].namespace: "c" is not served, because namespaces lists a only; add it there'],

@@ -16,6 +16,7 @@ import { limitsPage } from './limits-page.ts';
 import { pythonProblems } from './python-problems.ts';
 import { pythonSync } from './python-sync.ts';
 import { pythonTypes } from './python-types.ts';
+import { valuesPage } from './values-page.ts';
 import { valuesSchema } from './values-schema.ts';
 
 const root = join(import.meta.dirname, '..');
@@ -171,6 +172,8 @@ async function generatedFiles(): Promise<Map<string, string>> {
   files.set(ofValues, valuesSchema(await readFile(join(root, ofValues), 'utf8'), NOTICE));
   files.set('docs/reference/reasons.md', reasonsPage());
   files.set('docs/limits.md', limitsPage(notice('scripts/limits-page.ts')));
+  const values = 'charts/berth/values.yaml';
+  files.set('docs/reference/values.md', valuesPage(await readFile(join(root, values), 'utf8'), notice(values)));
   files.set('docs/reference/suspension.md', suspensionPage());
   files.set('local/apiserver/registry/builtin/types.json', `${JSON.stringify(builtinTypes(), null, 2)}\n`);
   const document = openApiDocument();

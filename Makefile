@@ -19,7 +19,7 @@ $(3) env TIMES=$(1) NODE_COMPILE_CACHE=$(CURDIR)/build/compile-cache \
   --reporter=default --reporter=./test/support/suite-report.ts --reporter=./test/times/reporter.ts --outputFile=build/reports/$(1).json
 endef
 
-.PHONY: help install generate check quick times proof test unit sim sim-long sim-seeds sim-digests sim-figures coverage mutation generators integration e2e e2e-images demo images package keeper agents client-faults kill-loop bench bench-compare bench-runner cluster-up cluster-down clean
+.PHONY: help install generate check quick times proof test unit sim sim-long sim-seeds sim-digests sim-figures coverage mutation generators integration e2e e2e-images chart-lint demo images package keeper agents client-faults kill-loop bench bench-compare bench-runner cluster-up cluster-down clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,7 +52,7 @@ quick: $(INSTALLED) $(KEEPER) ## before each commit: types, style, unit tests of
 
 # What takes hours, one after the other; each goes on where one before it has failed.
 proof: $(INSTALLED) $(KEEPER) ## before a release: what CI has no time for; many seeds, the oldest Kubernetes, kill loops, mutation
-	@failed=; for part in 'sim-long SEEDS=5000 FROM=301' 'unit ONLY=runner/state/state-trees BERTH_TREES=2000' 'integration ONLY=runner/one-moment BERTH_MOMENTS=20' 'kill-loop MODE=cluster' 'kill-loop MODE=controller' 'e2e KUBERNETES=oldest' 'client-faults' 'mutation COUNT=300'; do \
+	@failed=; for part in 'chart-lint' 'sim-long SEEDS=5000 FROM=301' 'unit ONLY=runner/state/state-trees BERTH_TREES=2000' 'integration ONLY=runner/one-moment BERTH_MOMENTS=20' 'kill-loop MODE=cluster' 'kill-loop MODE=controller' 'e2e KUBERNETES=oldest' 'client-faults' 'mutation COUNT=300'; do \
 	  echo "proof: make $$part"; $(MAKE) --no-print-directory $$part || failed="$$failed make $$part;"; \
 	done; test -z "$$failed" || { echo "proof: failed:$$failed" >&2; exit 1; }
 
@@ -126,6 +126,10 @@ bench-compare: $(INSTALLED) ## two runs of make bench side by side; A=one.json B
 
 bench-runner: $(INSTALLED) keeper ## the figures that need no Kubernetes: turns beside bare spawns, throughput, corpora
 	$(NODE) --disable-warning=ExperimentalWarning test/bench/runner.ts
+
+# Needs Go. The first run compiles both programs, a minute.
+chart-lint: $(INSTALLED) ## kubeconform and kube-score on what the chart renders, with schemas of Kubernetes' own OpenAPI document
+	$(NODE) --disable-warning=ExperimentalWarning test/chart/main.ts
 
 demo: $(INSTALLED) $(KEEPER) ## a session from its first turn to waking up again, on the embedded cluster
 	$(NODE) scripts/demo.ts

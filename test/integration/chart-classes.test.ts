@@ -3,7 +3,9 @@ import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeAll, describe, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
+import { controllerConfig } from '../../controller/config.ts';
 import { DEFAULT_RESOURCES } from '../../controller/settings/resources.ts';
+import { parseConfig } from '../../core/program/config.ts';
 import { sessionRefusal } from '../../core/resources/allowed.ts';
 import { DEFAULT_TIMEOUTS } from '../../core/resources/defaults.ts';
 import { parseDuration } from '../../core/resources/duration.ts';
@@ -69,5 +71,34 @@ describe('the classes of the chart', () => {
       }
     }
     assert.ok(checked > 0);
+  });
+});
+
+describe('quotas of the chart', () => {
+  const quotas = [
+    ...['quotas[0].namespace=a', 'quotas[0].sessions=5', 'quotas[0].storeBytes=5000000000'],
+    ...['quotas[1].namespace=b', 'quotas[1].storeBytes=7', 'quotas[2].namespace=c', 'quotas[2].turns=9'],
+  ];
+
+  test('on objects are ResourceQuotas, and those on bytes are settings that the controller understands', async () => {
+    const objects = await render(...quotas, 'controller.storeCeilingBytes=5000000000');
+    const limits = objects.filter(({ kind }) => kind === 'ResourceQuota');
+    assert.deepEqual(
+      limits.map(({ metadata, spec }) => [metadata.namespace, spec.hard]),
+      [
+        ['a', { 'count/sessions.berth.dev': '5' }],
+        ['c', { 'count/turns.berth.dev': '9' }],
+      ],
+    );
+    const [{ env }] = find(objects, 'Deployment', 'berth-controller').spec.template.spec.containers;
+    const settings = Object.fromEntries(env.map(({ name, value }: Any) => [name, value]));
+    const { BERTH_STORE_QUOTAS } = parseConfig(controllerConfig, settings);
+    assert.deepEqual(
+      [...BERTH_STORE_QUOTAS],
+      [
+        ['a', 5_000_000_000],
+        ['b', 7],
+      ],
+    );
   });
 });

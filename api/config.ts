@@ -70,6 +70,11 @@ export const apiConfig = z
       .default('30s')
       .transform(parseDuration)
       .refine((ms) => ms >= 1_000, 'must be at least 1s'),
+    /**
+     * Time after a signal to stop in which the API still serves, for whoever sends it requests to hear that it is not ready. Without it
+     * the API stops at once.
+     */
+    BERTH_API_SHUTDOWN_DELAY: duration().default('0s').transform(parseDuration),
     BERTH_LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error']).default('info'),
   })
   .superRefine(({ BERTH_API_TLS_CERT_FILE: cert, BERTH_API_TLS_KEY_FILE: key }, { addIssue }) => {

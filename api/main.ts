@@ -8,13 +8,14 @@ import { programLog } from '../core/program/log.ts';
 import { measureProcess } from '../core/program/metrics.ts';
 import { startFailure } from '../core/program/start-failure.ts';
 import { VERSION } from '../core/program/version.ts';
+import { delay } from '../core/runtime.ts';
 import { systemClock, systemRandom } from '../core/system.ts';
 import { apiConfig } from './config.ts';
 import { type Pair, readPair, renewPair } from './http/tls.ts';
 import { ApiMetrics } from './metrics.ts';
 import { buildServer } from './server.ts';
 
-/** Time that requests may take after a stop before they are cut. */
+/** Time that requests may take once no more are taken, before they are cut. */
 const STOP_LIMIT_MS = 9_000;
 
 async function main(): Promise<void> {
@@ -34,6 +35,7 @@ async function main(): Promise<void> {
   const { BERTH_API_TLS_CERT_FILE: certFile, BERTH_API_TLS_KEY_FILE: keyFile } = config;
   const files = certFile !== undefined && keyFile !== undefined ? { certFile, keyFile } : undefined;
   const pair = files && (await readPair(files));
+  const leaving = new AbortController();
   const server = buildServer({
     api,
     config,
@@ -41,6 +43,7 @@ async function main(): Promise<void> {
     random: systemRandom,
     log,
     metrics,
+    leaving: leaving.signal,
     ...(pair ? { pair } : {}),
   });
   if (files && pair) {
@@ -50,7 +53,10 @@ async function main(): Promise<void> {
   await server.listen({ port: config.BERTH_API_PORT, host: config.BERTH_API_HOST ?? '::' });
 
   const stop = async (signal: NodeJS.Signals) => {
-    log.info({ signal }, 'stopping');
+    const delayMs = config.BERTH_API_SHUTDOWN_DELAY;
+    log.info({ signal, delayMs }, 'stopping');
+    leaving.abort();
+    if (delayMs > 0) await delay(systemClock, delayMs);
     setTimeout(() => process.exit(1), STOP_LIMIT_MS).unref();
     await server.close();
     await api.close();

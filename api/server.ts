@@ -40,6 +40,8 @@ export interface ServerOptions {
   pair?: Pair;
   /** Default: those of the OpenAPI document. */
   routes?: readonly Route[];
+  /** Aborted some time before the server is closed: it serves, says that it is not ready, and ends each connection with its next answer. */
+  leaving?: AbortSignal;
 }
 
 const BODY_LIMIT = 1024 * 1024;
@@ -61,7 +63,7 @@ const PROBES = ['/healthz', '/readyz'];
  * connections.
  */
 export function buildServer(options: ServerOptions): FastifyInstance<Server> {
-  const { api, config, clock, random, log, pair, metrics = new ApiMetrics(), routes = allRoutes } = options;
+  const { api, config, clock, random, log, pair, metrics = new ApiMetrics(), routes = allRoutes, leaving } = options;
   const limits = new Limits({ clock, config, metrics });
   const access = new Access({ api, clock, audiences: config.BERTH_AUDIENCES, limits });
   const watched = new WatchedNamespaces({ api, clock, random, log });
@@ -130,6 +132,10 @@ export function buildServer(options: ServerOptions): FastifyInstance<Server> {
     checkHead(request);
     checkEncoding(request);
   });
+  // A client sends its next request over a new connection, which leads to a server that stays. An upgrade is not sent and has no such header.
+  app.addHook('onSend', async (_, reply) => {
+    if (leaving?.aborted) reply.header('connection', 'close');
+  });
   const logAnswer = (request: FastifyRequest, reply: FastifyReply) => {
     const facts = { method: request.method, path: pages.shown(request.url), status: reply.raw.statusCode };
     const user = callers.get(request)?.username;
@@ -157,7 +163,7 @@ export function buildServer(options: ServerOptions): FastifyInstance<Server> {
     return sendProblem(reply, problem);
   });
 
-  const readiness = new Readiness(api, clock, () => isStopping);
+  const readiness = new Readiness(api, clock, () => isStopping || leaving?.aborted === true);
   app.get('/healthz', async (_, reply) => reply.type('text/plain').send('ok\n'));
   app.get('/readyz', async (_, reply) => {
     const problem = await readiness.problem();

@@ -117,7 +117,7 @@ describe('objects of the chart for the HTTP API', () => {
   });
 
   test('give it the limits of the values, whose defaults are its own', async () => {
-    const { BERTH_API_PORT: _, ...defaults } = environment(await render());
+    const { BERTH_API_PORT: _, BERTH_API_SHUTDOWN_DELAY: __, ...defaults } = environment(await render());
     assert.deepEqual(parseConfig(apiConfig, defaults), parseConfig(apiConfig, {}));
     const values = {
       requests: 11,

@@ -68,14 +68,15 @@ priorityClassName: {{ . }}
 {{- end }}
 {{- end }}
 
+{{- /* (dict "maxSurge" 1 "maxUnavailable" 0) */ -}}
 {{- define "berth.deploymentDefaults" -}}
 progressDeadlineSeconds: 600
 revisionHistoryLimit: 10
 strategy:
   type: RollingUpdate
   rollingUpdate:
-    maxSurge: 25%
-    maxUnavailable: 25%
+    maxSurge: {{ .maxSurge }}
+    maxUnavailable: {{ .maxUnavailable }}
 {{- end }}
 
 {{- define "berth.containerDefaults" -}}
@@ -94,6 +95,40 @@ terminationMessagePolicy: File
 {{- end }}
 {{- end }}
 {{- printf "%d%s" $count $suffix }}
+{{- end }}
+
+{{- /* A node that is lost or drained takes one replica with it, where there is another node: (dict "root" $ "component" "controller") */ -}}
+{{- define "berth.spread" -}}
+topologySpreadConstraints:
+  - maxSkew: 1
+    topologyKey: kubernetes.io/hostname
+    whenUnsatisfiable: ScheduleAnyway
+    labelSelector:
+      matchLabels:
+        {{- include "berth.selector" . | nindent 8 }}
+    # The pods of one revision, so that those which an update replaces do not count.
+    matchLabelKeys: [pod-template-hash]
+{{- end }}
+
+{{- /* One replica at a time may be evicted: (dict "root" $ "component" "controller" "values" .Values.controller) */ -}}
+{{- define "berth.disruptionBudget" -}}
+{{- if and (gt (int .values.replicas) 1) (dig "podDisruptionBudget" "enabled" true .values) }}
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata:
+  name: {{ include "berth.fullname" .root }}-{{ .component }}
+  namespace: {{ .root.Release.Namespace }}
+  labels:
+    {{- include "berth.labels" .root | nindent 4 }}
+    app.kubernetes.io/component: {{ .component }}
+spec:
+  maxUnavailable: 1
+  # A replica that is not ready serves nobody: it must not hold up the drain of its node.
+  unhealthyPodEvictionPolicy: AlwaysAllow
+  selector:
+    matchLabels:
+      {{- include "berth.selector" . | nindent 6 }}
+{{- end }}
 {{- end }}
 
 {{- define "berth.containerSecurity" -}}

@@ -150,8 +150,31 @@ describe('the API beside a controller', () => {
     assert.equal(await program.closed, 0);
   });
 
+  test('a program that is to stop after a delay is not ready, serves all that comes, and ends each connection with its next answer', async (t) => {
+    const program = await api.startProgram({ BERTH_API_SHUTDOWN_DELAY: '1h' });
+    t.onTestFinished(() => void program.child.kill('SIGKILL'));
+    const socket = connect(program.port, '127.0.0.1');
+    let text = '';
+    socket.on('data', (chunk) => {
+      text += chunk;
+    });
+    const ask = `GET ${SESSIONS} HTTP/1.1\r\nHost: berth\r\nAuthorization: Bearer ${token}\r\n\r\n`;
+    socket.write(ask);
+    await eventually(() => /connection: keep-alive\r\n.*"items"/is.test(text), { what: 'the connection is kept' });
+    program.child.kill('SIGTERM');
+    await eventually(() => program.log().includes('"msg":"stopping"'), { what: 'it stops' });
+    text = '';
+    socket.write(ask);
+    await once(socket, 'close');
+    assert.match(text, /^HTTP\/1.1 200 OK\r\n.*connection: close\r\n.*"items"/is);
+    const fresh = await fetch(`http://${program.host}${SESSIONS}`, { headers: { authorization: `Bearer ${token}` } });
+    assert.deepEqual([fresh.status, fresh.headers.get('connection')], [200, 'close']);
+    const statusOf = async (probe: string) => (await fetch(`http://${program.host}${probe}`)).status;
+    assert.deepEqual([await statusOf('/healthz'), await statusOf('/readyz')], [200, 503]);
+  });
+
   test('the program listens, answers waits when it is told to stop, and ends in order', async () => {
-    const program = await api.startProgram();
+    const program = await api.startProgram({ BERTH_API_SHUTDOWN_DELAY: '100ms' });
     const url = `http://${program.host}`;
     const isReady = async () => (await (await fetch(`${url}/readyz`)).text()) === 'ok\n';
     await eventually(isReady, { what: 'it is ready' });

@@ -104,8 +104,8 @@ function chartDefinition(yaml: string, version: string): string {
 function chartPolicies(): string {
   const policies = admissionPolicies({
     nameOf: (of) => `FULLNAME-${of}.NAMESPACE`,
-    controller: 'system:serviceaccount:NAMESPACE:FULLNAME-controller',
-    api: 'system:serviceaccount:NAMESPACE:FULLNAME-api',
+    controller: 'system:serviceaccount:NAMESPACE:ACCOUNT-controller',
+    api: 'system:serviceaccount:NAMESPACE:ACCOUNT-api',
   });
   const labels = '  labels:\n    {{- include "berth.labels" . | nindent 4 }}';
   // A release that serves some namespaces leaves the requesters of the others to other releases.
@@ -126,6 +126,7 @@ function chartPolicies(): string {
     .join('---\n')
     .replaceAll(/^ {2}name: .*$/gm, (name) => `${name}\n${labels}`)
     .replace(/^ {2}policyName: FULLNAME-requester.*$/m, (name) => `${name}\n${served}`)
+    .replaceAll(/ACCOUNT-(\w+)/g, '{{ include "berth.account" (dict "root" . "component" "$1") }}')
     .replaceAll('FULLNAME', '{{ include "berth.fullname" . }}')
     .replaceAll('NAMESPACE', '{{ .Release.Namespace }}');
   // `--reuse-values` of an earlier release brings values without this one.

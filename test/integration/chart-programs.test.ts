@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
 import { apiConfig } from '../../api/config.ts';
+import { controllerConfig } from '../../controller/config.ts';
 import { parseConfig } from '../../core/program/config.ts';
 import { type Any, find, render } from '../support/chart.ts';
 
@@ -55,5 +56,135 @@ describe('replicas of the programs', () => {
       // api/main.ts cuts what is left 9 s after the delay.
       assert.ok(terminationGracePeriodSeconds * 1000 >= delayMs + 10_000, String(terminationGracePeriodSeconds));
     }
+  });
+});
+
+describe('settings of the programs', () => {
+  /** Settings of the embedded cluster, whose pods are processes: the images have what these name. */
+  const EMBEDDED = ['BERTH_UV', 'BERTH_BUILDER', 'BERTH_IMAGES_ARE_PROGRAMS'];
+
+  test('all have a value of the chart, and the chart sets none that its program does not read', async () => {
+    const objects = await render('api.tls.secretName=cert');
+    for (const [program, config] of [
+      ['api', apiConfig],
+      ['controller', controllerConfig],
+    ] as const) {
+      const read = Object.keys(config.shape).filter((name) => !EMBEDDED.includes(name));
+      assert.deepEqual(Object.keys(environment(objects, program)).toSorted(), read.toSorted(), program);
+    }
+  });
+
+  test('of the controller have the defaults of the controller, and are those of the values where these say so', async () => {
+    const config = async (...values: string[]) =>
+      parseConfig(controllerConfig, environment(await render(...values), 'controller'));
+    const { BERTH_MAX_RUNNING, BERTH_PYTHON_RUNNER_IMAGE, ...byDefault } = await config();
+    const { BERTH_RUNNER_IMAGE } = byDefault;
+    assert.deepEqual(byDefault, parseConfig(controllerConfig, { BERTH_RUNNER_IMAGE }));
+    assert.ok(BERTH_MAX_RUNNING && BERTH_PYTHON_RUNNER_IMAGE);
+    const values = {
+      maxRunning: 1,
+      nodeGrace: '2s',
+      storeCeilingBytes: 3,
+      storeShareFactor: 4,
+      leaseDuration: '5s',
+      attachLinger: '6s',
+      garbageInterval: '7s',
+      workers: 8,
+      healthHost: '0.0.0.0',
+      watchNodes: false,
+      agentFiles: false,
+      sessionPools: false,
+      logLevel: 'warn',
+    };
+    const set = await config(...Object.entries(values).map(([name, value]) => `controller.${name}=${value}`));
+    assert.deepEqual(
+      [
+        ...[set.BERTH_MAX_RUNNING, set.BERTH_NODE_GRACE, set.BERTH_STORE_CEILING_BYTES, set.BERTH_STORE_SHARE_FACTOR],
+        ...[set.BERTH_LEASE_DURATION, set.BERTH_ATTACH_LINGER, set.BERTH_GARBAGE_INTERVAL, set.BERTH_WORKERS],
+        ...[set.BERTH_HEALTH_HOST, set.BERTH_WATCH_NODES, set.BERTH_AGENT_FILES, set.BERTH_SESSION_POOLS],
+        set.BERTH_LOG_LEVEL,
+      ],
+      [1, 2_000, 3, 4, 5_000, 6_000, 7_000, 8, '0.0.0.0', false, false, false, 'warn'],
+    );
+    assert.equal(environment(await render('api.host=::1'), 'api').BERTH_API_HOST, '::1');
+  });
+
+  test('cannot be set beside their values, while other variables, volumes and mounts can be added', async () => {
+    const added = (program: Program, name: string) => [
+      ...[`${program}.extraEnv[0].name=${name}`, `${program}.extraEnv[0].value=x`],
+      ...[`${program}.extraVolumes[0].name=ca`, `${program}.extraVolumes[0].configMap.name=ca`],
+      ...[`${program}.extraVolumeMounts[0].name=ca`, `${program}.extraVolumeMounts[0].mountPath=/ca`],
+    ];
+    for (const program of PROGRAMS) {
+      const { spec } = podOf(await render(...added(program, 'HTTPS_PROXY'), 'api.tls.secretName=cert'), program);
+      assert.deepEqual(spec.containers[0].env.at(-1), { name: 'HTTPS_PROXY', value: 'x' });
+      assert.deepEqual(spec.volumes.at(-1), { name: 'ca', configMap: { name: 'ca' } });
+      assert.deepEqual(spec.containers[0].volumeMounts.at(-1), { name: 'ca', mountPath: '/ca' });
+      assert.equal(spec.volumes.length, program === 'api' ? 2 : 1);
+      await assert.rejects(
+        render(...added(program, 'BERTH_LOG_LEVEL')),
+        new RegExp(`${program}.extraEnv: BERTH_LOG_LEVEL is a setting of Berth; set the value of the chart`),
+      );
+    }
+    assert.equal(podOf(await render(...added('api', 'HTTPS_PROXY')), 'api').spec.volumes.length, 1);
+  });
+});
+
+describe('names, labels and annotations of the programs', () => {
+  test('are the release’s, and another name or labels of one’s own where the values have them', async () => {
+    const names = async (...values: string[]) =>
+      (await render(...values)).filter(({ kind }) => kind === 'Deployment').map(({ metadata }) => metadata.name);
+    assert.deepEqual(await names('nameOverride=agents'), ['berth-agents-api', 'berth-agents-controller']);
+    assert.deepEqual(await names('fullnameOverride=x', 'nameOverride=agents'), ['x-api', 'x-controller']);
+    await assert.rejects(render('fullnameOverride=Not_a_name'), /fullnameOverride/);
+
+    const objects = await render(
+      ...['commonLabels.team=platform', 'api.podLabels.tier=front', 'api.podAnnotations.a=b'],
+      ...['api.deploymentAnnotations.c=d', 'api.serviceAccount.annotations.e=f'],
+    );
+    // Classes, and CRDs, outlive the release.
+    for (const { kind, metadata } of objects.filter(({ kind }) => kind !== 'CustomResourceDefinition')) {
+      assert.equal(metadata.labels.team, 'platform', `${kind}/${metadata.name}`);
+    }
+    for (const program of PROGRAMS) {
+      const { labels } = podOf(objects, program).metadata;
+      assert.deepEqual([labels.team, labels.tier], ['platform', program === 'api' ? 'front' : undefined]);
+      // A selector cannot be changed later.
+      assert.deepEqual(Object.keys(deployment(objects, program).spec.selector.matchLabels).length, 3);
+    }
+    assert.deepEqual(podOf(objects, 'api').metadata.annotations, { a: 'b' });
+    assert.deepEqual(deployment(objects, 'api').metadata.annotations, { c: 'd' });
+    assert.deepEqual(find(objects, 'ServiceAccount', 'berth-api').metadata.annotations, { e: 'f' });
+    await assert.rejects(render('commonLabels.app\\.kubernetes\\.io/name=x'), /commonLabels/);
+  });
+
+  test('of service accounts are the same in pods, bindings, FlowSchemas and admission policies, whoever makes the accounts', async () => {
+    for (const create of [true, false]) {
+      const objects = await render(
+        ...PROGRAMS.flatMap((program) => [
+          `${program}.serviceAccount.name=my-${program}`,
+          `${program}.serviceAccount.create=${create}`,
+        ]),
+        'namespaces={one}',
+      );
+      const made = objects.filter(({ kind }) => kind === 'ServiceAccount').map(({ metadata }) => metadata.name);
+      assert.deepEqual(made.toSorted(), create ? ['my-api', 'my-controller'] : []);
+      for (const program of PROGRAMS) assert.equal(podOf(objects, program).spec.serviceAccountName, `my-${program}`);
+      const text = JSON.stringify(objects);
+      assert.doesNotMatch(text, /"kind":"ServiceAccount","name":"berth-(api|controller)"/);
+      assert.doesNotMatch(text, /serviceaccount:berth-system:berth-/);
+      for (const program of PROGRAMS) {
+        const subjects = objects
+          .filter(({ kind, metadata }) => /RoleBinding$/.test(kind) && metadata.name.includes(`berth-${program}`))
+          .flatMap((binding) => binding.subjects.map(({ name }: Any) => name));
+        assert.deepEqual([...new Set(subjects)], [`my-${program}`]);
+        assert.ok(text.includes(`'system:serviceaccount:berth-system:my-${program}'`));
+      }
+      assert.ok(text.includes('"serviceAccount":{"name":"my-controller"'));
+    }
+    await assert.rejects(
+      render('api.serviceAccount.create=false'),
+      /api.serviceAccount.create is false, but api.serviceAccount.name is empty; name the service account/,
+    );
   });
 });

@@ -1,6 +1,35 @@
-{{- /* Names follow the release; "berth" alone when the release is called so. */ -}}
+{{- /* Names follow the release: RELEASE-berth, or "berth" alone when the release is called so. */ -}}
 {{- define "berth.fullname" -}}
-{{- if eq .Release.Name "berth" }}berth{{ else }}{{ printf "%s-berth" .Release.Name | trunc 40 | trimSuffix "-" }}{{ end }}
+{{- $name := .Values.nameOverride | default "berth" }}
+{{- .Values.fullnameOverride | default (ternary $name (printf "%s-%s" .Release.Name $name) (eq .Release.Name $name)) | trunc 40 | trimSuffix "-" }}
+{{- end }}
+
+{{- /* Name of a program's service account: (dict "root" $ "component" "controller") */ -}}
+{{- define "berth.account" -}}
+{{- $account := (index .root.Values .component).serviceAccount | default dict }}
+{{- if and (eq (toString $account.create) "false") (not $account.name) }}
+{{- fail (printf "%s.serviceAccount.create is false, but %s.serviceAccount.name is empty; name the service account that the program has." .component .component) }}
+{{- end }}
+{{- $account.name | default (printf "%s-%s" (include "berth.fullname" .root) .component) }}
+{{- end }}
+
+{{- define "berth.serviceAccount" -}}
+{{- $account := (index .root.Values .component).serviceAccount | default dict }}
+{{- if ne (toString $account.create) "false" }}
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: {{ include "berth.account" . }}
+  namespace: {{ .root.Release.Namespace }}
+  labels:
+    {{- include "berth.labels" .root | nindent 4 }}
+    app.kubernetes.io/component: {{ .component }}
+  {{- with $account.annotations }}
+  annotations:
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
+automountServiceAccountToken: false
+{{- end }}
 {{- end }}
 
 {{- /* Prefix of the ClusterRoles for users, which are global to the cluster: outside the usual namespace they carry the namespace. */ -}}
@@ -14,6 +43,9 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
 {{- end }}
 
 {{- /* (dict "root" $ "component" "controller") */ -}}
@@ -31,6 +63,19 @@ app.kubernetes.io/component: {{ .component }}
 {{- end }}
 {{- with .root.Values.image.registry }}{{ trimSuffix "/" . }}/{{ end }}{{ .image.repository }}
 {{- if .image.digest }}@{{ .image.digest }}{{ else }}:{{ .root.Values.image.tag | default .root.Chart.AppVersion }}{{ end }}
+{{- end }}
+
+{{- /* Variables beside those of the values: (dict "root" $ "component" "controller") */ -}}
+{{- define "berth.extraEnv" -}}
+{{- $component := .component }}
+{{- range (index .root.Values .component).extraEnv }}
+{{- if hasPrefix "BERTH_" .name }}
+{{- fail (printf "%s.extraEnv: %s is a setting of Berth; set the value of the chart for it, which helm show values lists." $component .name) }}
+{{- end }}
+{{- end }}
+{{- with (index .root.Values .component).extraEnv }}
+{{- toYaml . }}
+{{- end }}
 {{- end }}
 
 {{- /* Pod settings that the controller and the API share: (dict "root" $ "values" .Values.controller) */ -}}

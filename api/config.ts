@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { LOG_FORMATS } from '../core/program/log.ts';
 import { parseDuration } from '../core/resources/duration.ts';
 import { MAX_ARTIFACT_BYTES } from '../core/resources/limits.ts';
 import { parseQuantity } from '../core/resources/quantity.ts';
@@ -76,6 +77,8 @@ export const apiConfig = z
      */
     BERTH_API_SHUTDOWN_DELAY: duration().default('0s').transform(parseDuration),
     BERTH_LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error']).default('info'),
+    /** Lines of the log: JSON for collectors, or text for people. */
+    BERTH_LOG_FORMAT: z.enum(LOG_FORMATS).default('json'),
   })
   .superRefine(({ BERTH_API_TLS_CERT_FILE: cert, BERTH_API_TLS_KEY_FILE: key }, { addIssue }) => {
     if ((cert === undefined) === (key === undefined)) return;

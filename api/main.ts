@@ -20,7 +20,7 @@ const STOP_LIMIT_MS = 9_000;
 
 async function main(): Promise<void> {
   const config = parseConfig(apiConfig, process.env);
-  const log = programLog(1, config.BERTH_LOG_LEVEL);
+  const log = programLog(1, config.BERTH_LOG_LEVEL, config.BERTH_LOG_FORMAT);
   const metrics = new ApiMetrics();
   measureProcess(metrics.registry);
   const api = new KubeClient({

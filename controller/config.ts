@@ -1,4 +1,5 @@
 import * as z from 'zod';
+import { LOG_FORMATS } from '../core/program/log.ts';
 import { formatDuration, parseDuration } from '../core/resources/duration.ts';
 import { DEFAULT_STORE_CEILING_BYTES } from '../core/resources/limits.ts';
 import { BUILDER_DIRECTORY } from '../core/resources/names.ts';
@@ -82,6 +83,8 @@ export const controllerConfig = z.object({
   /** Address of the health port; all addresses when empty. */
   BERTH_HEALTH_HOST: z.string().optional(),
   BERTH_LOG_LEVEL: z.enum(['debug', 'info', 'warn', 'error']).default('info'),
+  /** Lines of the log: JSON for collectors, or text for people. */
+  BERTH_LOG_FORMAT: z.enum(LOG_FORMATS).default('json'),
 });
 export type ControllerConfig = z.infer<typeof controllerConfig>;
 

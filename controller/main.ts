@@ -23,7 +23,7 @@ const LEASE_CONNECTIONS = 2;
 
 async function main(): Promise<void> {
   const config = parseConfig(controllerConfig, process.env);
-  const log = programLog(1, config.BERTH_LOG_LEVEL);
+  const log = programLog(1, config.BERTH_LOG_LEVEL, config.BERTH_LOG_FORMAT);
   const connection = await loadConnection();
   const clock = new ServerClock(systemClock, log);
   const metrics = new ControllerMetrics();

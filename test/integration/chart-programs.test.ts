@@ -95,6 +95,7 @@ describe('settings of the programs', () => {
       agentFiles: false,
       sessionPools: false,
       logLevel: 'warn',
+      logFormat: 'text',
     };
     const set = await config(...Object.entries(values).map(([name, value]) => `controller.${name}=${value}`));
     assert.deepEqual(
@@ -102,9 +103,9 @@ describe('settings of the programs', () => {
         ...[set.BERTH_MAX_RUNNING, set.BERTH_NODE_GRACE, set.BERTH_STORE_CEILING_BYTES, set.BERTH_STORE_SHARE_FACTOR],
         ...[set.BERTH_LEASE_DURATION, set.BERTH_ATTACH_LINGER, set.BERTH_GARBAGE_INTERVAL, set.BERTH_WORKERS],
         ...[set.BERTH_HEALTH_HOST, set.BERTH_WATCH_NODES, set.BERTH_AGENT_FILES, set.BERTH_SESSION_POOLS],
-        set.BERTH_LOG_LEVEL,
+        ...[set.BERTH_LOG_LEVEL, set.BERTH_LOG_FORMAT],
       ],
-      [1, 2_000, 3, 4, 5_000, 6_000, 7_000, 8, '0.0.0.0', false, false, false, 'warn'],
+      [1, 2_000, 3, 4, 5_000, 6_000, 7_000, 8, '0.0.0.0', false, false, false, 'warn', 'text'],
     );
     assert.equal(environment(await render('api.host=::1'), 'api').BERTH_API_HOST, '::1');
   });

@@ -201,6 +201,9 @@ describe('a hostile agent in a pod', () => {
   test('is nothing that the controller restarts for', async () => {
     assert.deepEqual(await restarts(), restartsBefore);
     const { metadata } = await leadingPod();
-    assert.doesNotMatch(await kubectl(['logs', metadata.name, '-n', releaseNamespace, '--since=10m']), /"level":60/);
+    assert.doesNotMatch(
+      await kubectl(['logs', metadata.name, '-n', releaseNamespace, '--since=10m']),
+      /"level":"fatal"/,
+    );
   });
 });

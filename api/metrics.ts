@@ -80,7 +80,7 @@ export class ApiMetrics {
       },
     });
     new Gauge({
-      name: 'berth_http_tls_not_after_seconds',
+      name: 'berth_http_tls_not_after_timestamp_seconds',
       help: 'End of the validity of the certificate in use, as Unix time; absent without TLS.',
       registers,
       collect() {

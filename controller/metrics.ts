@@ -219,8 +219,11 @@ export class ControllerMetrics implements Meter {
       ['class'],
       (now) => classesOf(now).map(([name]) => [{ class: name }, now.tally.ofClass(name)]),
     );
-    gauge('berth_class_slots_limit', 'limits.maxRunning of the same classes; absent: no limit.', ['class'], (now) =>
-      classesOf(now).flatMap(([name, limit]) => (limit === undefined ? [] : [[{ class: name }, limit]])),
+    gauge(
+      'berth_class_slots_limit',
+      'Running slots that the class allows (limits.maxRunning), for the same classes; absent: no limit.',
+      ['class'],
+      (now) => classesOf(now).flatMap(([name, limit]) => (limit === undefined ? [] : [[{ class: name }, limit]])),
     );
     gauge(
       'berth_turn_bytes',
@@ -235,22 +238,36 @@ export class ControllerMetrics implements Meter {
 
   /** The totals are those of the pools' statuses, so that they go on with the next leader. */
   #measurePools(): void {
-    const gauge = (name: string, help: string, value: (status: SessionPoolStatus, replicas: number) => number) =>
-      this.#leaderGauge(name, help, ['namespace', 'pool'], () =>
-        (this.measured?.inventory?.pools ?? []).map(({ metadata: { namespace, name: pool }, status = {}, spec }) => [
+    const labelNames: ('namespace' | 'pool')[] = ['namespace', 'pool'];
+    const read = (value: (status: SessionPoolStatus, replicas: number) => number) => () =>
+      (this.measured?.inventory?.pools ?? []).map(
+        ({ metadata: { namespace, name: pool }, status = {}, spec }): Samples<'namespace' | 'pool'>[number] => [
           { namespace, pool },
           value(status, spec.replicas),
-        ]),
+        ],
       );
+    const gauge = (name: string, help: string, value: Parameters<typeof read>[0]) =>
+      this.#leaderGauge(name, help, labelNames, read(value));
+    const counter = (name: string, help: string, value: Parameters<typeof read>[0]) =>
+      new Counter({
+        name,
+        help: `${help} ${LEADER}`,
+        labelNames,
+        registers: [this.registry],
+        collect() {
+          this.reset();
+          for (const [labels, total] of read(value)()) this.inc(labels, total);
+        },
+      });
     gauge('berth_pool_desired', 'Pods that a SessionPool is to keep ready.', (_status, replicas) => replicas);
     gauge('berth_pool_ready', 'Pods of a SessionPool that sessions can claim.', ({ ready = 0 }) => ready);
-    gauge(
-      'berth_pool_claimed',
+    counter(
+      'berth_pool_claimed_total',
       'Starts of sessions with a ready pod of the SessionPool, since its creation.',
       ({ claimed = 0 }) => claimed,
     );
-    gauge(
-      'berth_pool_missed',
+    counter(
+      'berth_pool_missed_total',
       'Starts of sessions that found no ready pod of the SessionPool, since its creation.',
       ({ missed = 0 }) => missed,
     );

@@ -28,7 +28,11 @@ describe('the metrics of the API', () => {
     );
     assert.match(answer.headers.get('content-type') ?? '', /^text\/plain; version=0\.0\.4/);
     assert.match(answer.text, /^# TYPE berth_http_requests_total counter$/m);
-    assert.deepEqual(samplesOf(answer.text, 'berth_http_tls_not_after_seconds'), {}, 'there is no certificate');
+    assert.deepEqual(
+      samplesOf(answer.text, 'berth_http_tls_not_after_timestamp_seconds'),
+      {},
+      'there is no certificate',
+    );
     assert.equal((await api.call('GET', SESSIONS, { token })).status, 403);
   });
 

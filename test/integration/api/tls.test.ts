@@ -138,7 +138,7 @@ describe('the API over TLS', () => {
     assert.equal((await get(second, SESSIONS)).status, 200);
     await assert.rejects(get(first, SESSIONS), /self-signed certificate|unable to verify/);
     const notAfter = Date.parse(new X509Certificate(second.cert).validTo) / 1000;
-    assert.deepEqual(await metric(second, 'berth_http_tls_not_after_seconds'), { '': notAfter });
+    assert.deepEqual(await metric(second, 'berth_http_tls_not_after_timestamp_seconds'), { '': notAfter });
 
     const failed = async () => (await metric(second, 'berth_http_tls_reloads_total'))['{result="failed"}'] ?? 0;
     const bad: [string, Pair][] = [

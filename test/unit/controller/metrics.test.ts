@@ -130,7 +130,7 @@ test('the leader alone counts objects, as they are at the moment', async () => {
   assert.deepEqual(await read(metrics, 'berth_attaches'), { '': 2 });
   const ofPool = async (what: string) =>
     (await read(metrics, `berth_pool_${what}`))['{namespace="team",pool="default"}'];
-  assert.deepEqual(await Promise.all(['desired', 'ready', 'claimed', 'missed'].map(ofPool)), [3, 2, 5, 1]);
+  assert.deepEqual(await Promise.all(['desired', 'ready', 'claimed_total', 'missed_total'].map(ofPool)), [3, 2, 5, 1]);
   assert.deepEqual(await read(metrics, 'berth_slots_used'), { '': 2 });
   assert.deepEqual(await read(metrics, 'berth_slots_limit'), { '': 0 });
   assert.deepEqual(await read(metrics, 'berth_class_slots_used'), { '{class="small"}': 1, '{class="free"}': 0 });
@@ -170,6 +170,32 @@ test('docs/operations.md has a row for every metric and for nothing else, with i
     }),
   );
   assert.deepEqual(written.sort(), [...new Set(known)].sort());
+});
+
+test('every metric is named as Prometheus advises, by its type and its unit', async () => {
+  const OTHER_UNITS =
+    /_(ms|millis|milliseconds|microseconds|minutes|hours|days|kb|mb|kib|mib|kilobytes|megabytes|percent)(_|$)/;
+  const controller = new ControllerMetrics();
+  const texts = [controller, new ApiMetrics()].map(({ registry }) => registry.metrics());
+  const text = (await Promise.all(texts)).join('\n');
+  const types = [...text.matchAll(/^# TYPE (\S+) (\w+)$/gm)];
+  assert.ok(types.length > 40);
+  const wrong = types.flatMap(([, name = '', type = '']) => {
+    const base = name.replace(/_total$/, '');
+    const help = new RegExp(`^# HELP ${name} (.+)$`, 'm').exec(text)?.[1] ?? '';
+    return Object.entries({
+      'is no snake case with the prefix berth_': !/^berth(_[a-z][a-z0-9]*)+$/.test(name),
+      'ends with _total and is no counter, or the other way round': name.endsWith('_total') !== (type === 'counter'),
+      'has a suffix that Prometheus gives': /_(count|sum|bucket)$/.test(base),
+      'names its type': /_(gauge|counter|histogram|summary)(_|$)/.test(name),
+      'has a unit that is no base unit': OTHER_UNITS.test(name),
+      'has its unit in the middle': /_(seconds|bytes)_/.test(base),
+      'is a histogram without a unit': type === 'histogram' && !/_(seconds|bytes)$/.test(base),
+      'is a time that is called a duration': /_(at|until|after|before|since)_seconds$/.test(base),
+      'has no sentence for help': !/^[A-Z1].*\.$/.test(help),
+    }).flatMap(([what, isSo]) => (isSo ? [`${name} (${type}) ${what}`] : []));
+  });
+  assert.deepEqual(wrong, []);
 });
 
 test('claims of pods from pools are measured from the decision to the write', async () => {

@@ -189,3 +189,56 @@ describe('names, labels and annotations of the programs', () => {
     );
   });
 });
+
+describe('NetworkPolicies of the programs', () => {
+  const on = (objects: Any[]): Record<string, Any> =>
+    Object.fromEntries(
+      objects.filter(({ kind }) => kind === 'NetworkPolicy').map(({ metadata, spec }) => [metadata.name, spec]),
+    );
+  const ENABLED = 'networkPolicies.enabled=true';
+  const APPS = 'networkPolicies.api.from[0].namespaceSelector.matchLabels.team=a';
+  const MONITORING = 'networkPolicies.metrics.from[0].namespaceSelector.matchLabels.team=monitoring';
+  const team = (name: string) => ({ namespaceSelector: { matchLabels: { team: name } } });
+
+  test('are none by default, and let everybody reach the API and nobody the controller where nothing else is said', async () => {
+    assert.deepEqual(on(await render()), {});
+    assert.deepEqual(on(await render('networkPolicies=null')), {});
+    const objects = await render(ENABLED);
+    const policies = on(objects);
+    const selectorOf = (program: Program) => ({ podSelector: deployment(objects, program).spec.selector });
+    assert.deepEqual(policies, {
+      'berth-api': {
+        ...selectorOf('api'),
+        policyTypes: ['Ingress'],
+        ingress: [{ ports: [{ protocol: 'TCP', port: 8080 }] }],
+      },
+      'berth-controller': { ...selectorOf('controller'), policyTypes: ['Ingress'] },
+    });
+    const ports = PROGRAMS.flatMap((program) =>
+      podOf(objects, program).spec.containers[0].ports.map(({ containerPort }: Any) => containerPort),
+    );
+    assert.deepEqual(ports, [8080, 8081]);
+    assert.deepEqual(Object.keys(on(await render(ENABLED, 'api.enabled=false'))), ['berth-controller']);
+  });
+
+  test('let in whom the values name: callers to the API, and who reads metrics to both', async () => {
+    const { 'berth-api': api, 'berth-controller': controller } = on(await render(ENABLED, APPS, MONITORING));
+    assert.deepEqual(api.ingress[0].from, [team('a'), team('monitoring')]);
+    assert.deepEqual(controller.ingress, [{ ports: [{ protocol: 'TCP', port: 8081 }], from: [team('monitoring')] }]);
+    const { 'berth-api': open } = on(await render(ENABLED, MONITORING));
+    assert.equal(open.ingress[0].from, undefined, 'everybody may still call the API');
+  });
+
+  test('let out nothing but requests to the API server where the values have its addresses', async () => {
+    const values = ['cidr=10.96.0.1/32', 'port=443'].map((value) => `networkPolicies.apiServer[0].${value}`);
+    const proxy = 'networkPolicies.extraEgress[0].to[0].podSelector.matchLabels.app=proxy';
+    for (const { policyTypes, egress } of Object.values(on(await render(ENABLED, ...values, proxy)))) {
+      assert.deepEqual(policyTypes, ['Ingress', 'Egress']);
+      assert.deepEqual(egress, [
+        { to: [{ ipBlock: { cidr: '10.96.0.1/32' } }], ports: [{ protocol: 'TCP', port: 443 }] },
+        { to: [{ podSelector: { matchLabels: { app: 'proxy' } } }] },
+      ]);
+    }
+    await assert.rejects(render(ENABLED, 'networkPolicies.apiServer[0].cidr=10.96.0.1'), /apiServer/);
+  });
+});

@@ -80,8 +80,12 @@ const yamlOf = (object: object) => stringify(object, { version: '1.1', lineWidth
 function embeddedPolicies(): string {
   const policies = admissionPolicies({
     nameOf: (of) => `berth-${of}.berth-system`,
+    namespace: 'berth-system',
     controller: 'system:serviceaccount:berth-system:berth-controller',
     api: 'system:serviceaccount:berth-system:berth-api',
+    meshContainers: '[]',
+    meshTokenAudiences: '[]',
+    cacheClaims: '[]',
   });
   return `# ${NOTICE}\n${policies.map(yamlOf).join('---\n')}`;
 }
@@ -104,8 +108,12 @@ function chartDefinition(yaml: string, version: string): string {
 function chartPolicies(): string {
   const policies = admissionPolicies({
     nameOf: (of) => `FULLNAME-${of}.NAMESPACE`,
+    namespace: 'NAMESPACE',
     controller: 'system:serviceaccount:NAMESPACE:ACCOUNT-controller',
     api: 'system:serviceaccount:NAMESPACE:ACCOUNT-api',
+    meshContainers: 'LIST:meshContainers',
+    meshTokenAudiences: 'LIST:meshTokenAudiences',
+    cacheClaims: 'LIST:cacheClaims',
   });
   const labels = '  labels:\n    {{- include "berth.labels" . | nindent 4 }}';
   // A release that serves some namespaces leaves the requesters of the others to other releases.
@@ -127,11 +135,18 @@ function chartPolicies(): string {
     .replaceAll(/^ {2}name: .*$/gm, (name) => `${name}\n${labels}`)
     .replace(/^ {2}policyName: FULLNAME-requester.*$/m, (name) => `${name}\n${served}`)
     .replaceAll(/ACCOUNT-(\w+)/g, '{{ include "berth.account" (dict "root" . "component" "$1") }}')
+    // JSON of a list of strings is an expression of CEL too.
+    .replaceAll(/LIST:(\w+)/g, '{{ toJson ((.Values.admissionPolicies).$1 | default list) | quote }}')
     .replaceAll('FULLNAME', '{{ include "berth.fullname" . }}')
     .replaceAll('NAMESPACE', '{{ .Release.Namespace }}');
-  // `--reuse-values` of an earlier release brings values without this one.
+  // `--reuse-values` of an earlier release brings values without these.
   const isEnabled = '(.Values.admissionPolicies | default (dict "enabled" true)).enabled';
-  return `{{- /* ${NOTICE} */ -}}\n{{- if ${isEnabled} }}\n${body}{{- end }}\n`;
+  const ownNamespace = [
+    '{{- if has .Release.Namespace .Values.namespaces }}',
+    '{{- fail (printf "namespaces: lists %s, the namespace of this release, in which its admission policies let the controller make no pods; install the release in a namespace of its own, or set admissionPolicies.enabled to false" .Release.Namespace) }}',
+    '{{- end }}',
+  ].join('\n');
+  return `{{- /* ${NOTICE} */ -}}\n{{- if ${isEnabled} }}\n${ownNamespace}\n${body}{{- end }}\n`;
 }
 
 /** Returns what is generated of the Python client. */

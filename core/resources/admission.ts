@@ -1,4 +1,6 @@
 import { HELPER_PATH } from '../enter/hello.ts';
+import { type PodExceptions, podContent, podVariables } from './admission/pod-content.ts';
+import { keeps, keepsMetadata, on, owners, policy, rule, type Validation } from './admission/policy.ts';
 import { API_GROUP, CONTAINER, LABEL_MANAGED_BY, LABEL_NETWORK, MANAGED_BY } from './names.ts';
 
 /** Builds the ValidatingAdmissionPolicies of an installation. */
@@ -9,56 +11,74 @@ import { API_GROUP, CONTAINER, LABEL_MANAGED_BY, LABEL_NETWORK, MANAGED_BY } fro
  */
 const VERB_SET_REQUESTER = 'setrequester';
 
-export interface PolicyOptions {
+export interface PolicyOptions extends PodExceptions {
   /** Returns the name of a policy and its binding; `of` is different for each. */
   nameOf(of: string): string;
+  /** Namespace of the programs. */
+  namespace: string;
   /** User names of the service accounts of the controller and of the HTTP API. */
   controller: string;
   api: string;
 }
 
-interface Validation {
-  expression: string;
-  message: string;
-  messageExpression?: string;
-}
-
 /** Returns the policies, each followed by its binding. */
-export function admissionPolicies({ nameOf, controller, api }: PolicyOptions): object[] {
+export function admissionPolicies({ nameOf, namespace, controller, api, ...exceptions }: PolicyOptions): object[] {
   const by = (name: string, user: string) => [{ name, expression: `request.userInfo.username == '${user}'` }];
   const ofController = by('controller', controller);
-  const core = (operations: string[], resource: string) => rule('', 'v1', operations, [resource]);
+  const outside = outsideOf(namespace);
   return [
     ...policy(nameOf('requester'), {
       description: `Keeps spec.requester true: it is absent, names the author, or the author holds the verb ${VERB_SET_REQUESTER}.`,
-      resourceRules: [rule(API_GROUP, '*', ['CREATE'], ['sessions', 'turns', 'approvals'])],
+      resourceRules: [rule(API_GROUP, ['CREATE'], 'sessions', 'turns', 'approvals')],
       validations: [requester],
     }),
     ...policy(nameOf('controller-pods'), {
-      description: 'Holds the service account of the controller to pods of Sessions and SessionPools.',
-      resourceRules: [core(['CREATE', 'UPDATE', 'DELETE'], 'pods'), core(['CONNECT'], 'pods/attach')],
+      description:
+        'Holds the service account of the controller to pods of Sessions and SessionPools that satisfy the restricted Pod Security Standard.',
+      resourceRules: [rule('', ['CREATE', 'UPDATE', 'DELETE'], 'pods')],
       matchConditions: ofController,
-      validations: pods,
+      variables: podVariables(exceptions),
+      validations: [...on(['CREATE', 'UPDATE'], outside), ...pods],
+    }),
+    ...policy(nameOf('controller-attaches'), {
+      description: 'Holds the service account of the controller to attaches to pods of Sessions and SessionPools.',
+      resourceRules: [rule('', ['CONNECT'], 'pods/attach')],
+      matchConditions: ofController,
+      validations: [outside, attach],
     }),
     ...policy(nameOf('controller-claims'), {
-      description: 'Holds the service account of the controller to volumes of Sessions.',
-      resourceRules: [core(['CREATE'], 'persistentvolumeclaims')],
+      description: 'Holds the service account of the controller to empty volumes of Sessions.',
+      resourceRules: [rule('', ['CREATE'], 'persistentvolumeclaims')],
       matchConditions: ofController,
-      validations: [claim],
+      validations: [outside, ...claims],
     }),
     ...policy(nameOf('controller-networkpolicies'), {
       description: 'Holds the service account of the controller to NetworkPolicies for pods of Sessions.',
-      resourceRules: [rule('networking.k8s.io', 'v1', ['CREATE', 'UPDATE', 'DELETE'], ['networkpolicies'])],
+      resourceRules: [rule('networking.k8s.io', ['CREATE', 'UPDATE', 'DELETE'], 'networkpolicies')],
       matchConditions: ofController,
-      validations: networkPolicies,
+      validations: [...on(['CREATE', 'UPDATE'], outside), ...networkPolicies],
     }),
     ...policy(nameOf('api-exec'), {
       description: 'Holds the service account of the HTTP API to the helper of Berth in pods of Sessions.',
-      resourceRules: [core(['CONNECT'], 'pods/exec')],
+      resourceRules: [rule('', ['CONNECT'], 'pods/exec')],
       matchConditions: by('api', api),
       validations: exec,
     }),
   ];
+}
+
+/**
+ * Keeps an account out of the namespaces of the cluster and of Berth itself, where it would find the service accounts and Secrets that
+ * are worth most. A selector in the policy would do the opposite: what it leaves out is not judged. Deletions are free, so that
+ * what an earlier release has made there can go.
+ */
+function outsideOf(namespace: string): Validation {
+  return {
+    expression: `!request.namespace.startsWith('kube-') && request.namespace != '${namespace}'`,
+    message: 'Berth runs no sessions in the namespaces kube-* and in its own; create the session in another namespace',
+    messageExpression:
+      "'Berth runs no sessions in namespace ' + request.namespace + ', nor in any of kube-* or its own; create the session in another namespace'",
+  };
 }
 
 const requester: Validation = {
@@ -72,8 +92,6 @@ request.resource.resource + '.${API_GROUP} in namespace ' + request.namespace`,
   message: `spec.requester names another user; leave it out or name yourself. To name others you need the verb ${VERB_SET_REQUESTER}`,
 };
 
-/** Owner references as a list, whether the object has any or not. */
-const owners = (object: string) => `${object}.metadata.?ownerReferences.orValue([])`;
 const isController = 'o.?controller.orValue(false)';
 const isSession = `o.kind == 'Session' && o.apiVersion.startsWith('${API_GROUP}/')`;
 
@@ -89,14 +107,18 @@ const isFromPool = (object: string) => `${object}.metadata.name.startsWith('p-')
  * pod that lost its owner references is still the controller's. A session that claims a pod of a pool becomes its owner.
  */
 const pods: Validation[] = [
-  on(['CREATE'], {
-    expression: `${owners('object')}.exists(o, ${isController} && (
+  ...on(
+    ['CREATE'],
+    {
+      expression: `size(${owners('object')}) == 1 && ${owners('object')}.all(o, ${isController} && (
   (${isSession} && ${isPodOf('object')}) ||
   (${isPool} && ${isPodOfPool('object')})))`,
-    message:
-      'the controller of Berth creates only pods of Sessions and SessionPools: named s-UID-NUMBER or p-UID-NUMBER by the UID of their owner',
-  }),
-  on(['UPDATE', 'DELETE'], {
+      message:
+        'the controller of Berth creates only pods of Sessions and SessionPools: named s-UID-NUMBER or p-UID-NUMBER by the UID of their owner',
+    },
+    ...podContent,
+  ),
+  ...on(['UPDATE', 'DELETE'], {
     expression: `oldObject.metadata.name.matches(${POD_NAME}) &&
 ${owners('oldObject')}.all(o, !${isController} || (
   (${isSession} && (${isPodOf('oldObject')} || ${isFromPool('oldObject')})) ||
@@ -104,28 +126,63 @@ ${owners('oldObject')}.all(o, !${isController} || (
     message:
       'the controller of Berth changes and deletes only pods of Sessions and SessionPools: named s-UID-NUMBER or p-UID-NUMBER, and with no other controller than these; delete this pod yourself',
   }),
-  on(['CONNECT'], {
-    expression: `request.name.matches(${POD_NAME})`,
-    message:
-      'the controller of Berth attaches only to pods of Sessions and SessionPools: named s-UID-NUMBER or p-UID-NUMBER',
-  }),
+  // A pod without a runner waits behind a gate until its turn is written.
+  ...on(
+    ['UPDATE'],
+    {
+      expression: `${keeps('spec', "k == 'schedulingGates'")} &&
+${keeps('metadata.?labels.orValue({})', `k.startsWith('${API_GROUP}/') || k == '${LABEL_MANAGED_BY}'`)} &&
+${keepsMetadata('annotations', '{}')} &&
+${keepsMetadata('finalizers', '[]')}`,
+      message:
+        'the controller of Berth changes nothing of a pod but its own labels, its owner and its scheduling gates: somebody else uses the account of the controller',
+    },
+    {
+      expression: `${owners('object')}.all(o, ${isSession} || ${isPool} || o in ${owners('oldObject')})`,
+      message: 'the controller of Berth gives pods no other owners than Sessions and SessionPools',
+    },
+  ),
 ];
 
-const claim: Validation = {
-  expression: `${owners('object')}.exists(o, ${isController} &&
-  ${isSession} &&
-  object.metadata.name == 'w-' + o.uid)`,
+const attach: Validation = {
+  expression: `request.name.matches(${POD_NAME})`,
   message:
-    'the controller of Berth creates only the volumes of Sessions: named w-UID by the UID of the Session that owns them',
+    'the controller of Berth attaches only to pods of Sessions and SessionPools: named s-UID-NUMBER or p-UID-NUMBER',
 };
 
+const claims: Validation[] = [
+  {
+    expression: `size(${owners('object')}) == 1 && ${owners('object')}.all(o, ${isController} &&
+  ${isSession} &&
+  object.metadata.name == 'w-' + o.uid)`,
+    message:
+      'the controller of Berth creates only the volumes of Sessions: named w-UID by the UID of the Session that owns them',
+  },
+  {
+    expression: `!has(object.spec.dataSource) && !has(object.spec.dataSourceRef) && !has(object.spec.selector) &&
+object.spec.?volumeName.orValue('') == '' &&
+object.spec.?volumeMode.orValue('Filesystem') == 'Filesystem'`,
+    message:
+      'the controller of Berth creates only empty volumes: without volumeName, selector, dataSource and dataSourceRef, in volumeMode Filesystem',
+  },
+];
+
 const networkPolicies: Validation[] = [
-  on(['CREATE', 'UPDATE'], {
-    expression: `object.metadata.name == 'berth-' +
+  ...on(
+    ['CREATE', 'UPDATE'],
+    {
+      expression: `object.metadata.name == 'berth-' +
 object.spec.podSelector.?matchLabels[?'${LABEL_NETWORK}'].orValue('')`,
-    message: `the controller of Berth writes only NetworkPolicies for pods with the label ${LABEL_NETWORK}: named berth-VALUE by its value`,
-  }),
-  on(['UPDATE', 'DELETE'], {
+      message: `the controller of Berth writes only NetworkPolicies for pods with the label ${LABEL_NETWORK}: named berth-VALUE by its value`,
+    },
+    {
+      expression: `size(object.spec.?ingress.orValue([])) == 0 &&
+['Ingress', 'Egress'].all(t, t in object.spec.?policyTypes.orValue([]))`,
+      message:
+        'the controller of Berth writes only NetworkPolicies that allow no ingress: of the types Ingress and Egress, and without rules for ingress',
+    },
+  ),
+  ...on(['UPDATE', 'DELETE'], {
     expression: `oldObject.metadata.?labels[?'${LABEL_MANAGED_BY}'].orValue('') == '${MANAGED_BY}' &&
 oldObject.metadata.name == 'berth-' + oldObject.metadata.?labels[?'${LABEL_NETWORK}'].orValue('')`,
     message: `the controller of Berth changes and deletes only NetworkPolicies with the labels that it gave them: ${LABEL_MANAGED_BY} and ${LABEL_NETWORK}; delete this one yourself`,
@@ -145,52 +202,3 @@ object.?command.orValue([]) == ['${HELPER_PATH}'] &&
     message: `the HTTP API of Berth runs only ${HELPER_PATH}, without arguments and without a terminal, in the container ${CONTAINER}`,
   },
 ];
-
-/** Limits a validation to some operations, because each validation of a policy sees all of its requests. */
-function on(operations: string[], { expression, message }: Validation): Validation {
-  const list = operations.map((operation) => `'${operation}'`).join(', ');
-  return {
-    expression: `!(request.operation in [${list}]) || (
-${expression.replaceAll(/^/gm, '  ')}
-)`,
-    message,
-  };
-}
-
-function rule(apiGroup: string, apiVersion: string, operations: string[], resources: string[]): object {
-  return { apiGroups: [apiGroup], apiVersions: [apiVersion], operations, resources, scope: '*' };
-}
-
-interface PolicyParts {
-  description: string;
-  resourceRules: object[];
-  matchConditions?: object[];
-  validations: Validation[];
-}
-
-/** Defaults of the API server. They are written out, so that tools see no difference between an object and its manifest. */
-const EVERYWHERE = { matchPolicy: 'Equivalent', namespaceSelector: {}, objectSelector: {} };
-
-/** Returns a policy, which refuses what its expressions cannot judge, and its binding, which puts it in force. */
-function policy(name: string, { description, resourceRules, matchConditions, validations }: PolicyParts): object[] {
-  const apiVersion = 'admissionregistration.k8s.io/v1';
-  return [
-    {
-      apiVersion,
-      kind: 'ValidatingAdmissionPolicy',
-      metadata: { name, annotations: { 'kubernetes.io/description': description } },
-      spec: {
-        failurePolicy: 'Fail',
-        matchConstraints: { ...EVERYWHERE, resourceRules },
-        ...(matchConditions ? { matchConditions } : {}),
-        validations: validations.map((validation) => ({ ...validation, reason: 'Forbidden' })),
-      },
-    },
-    {
-      apiVersion,
-      kind: 'ValidatingAdmissionPolicyBinding',
-      metadata: { name },
-      spec: { policyName: name, validationActions: ['Deny'] },
-    },
-  ];
-}

@@ -158,7 +158,7 @@ describe('the admission policies', () => {
     const key = ({ kind, metadata }: Any) => `${kind}/${metadata.name}`;
     const sorted = (objects: Any[]) => objects.toSorted((a, b) => (key(a) < key(b) ? -1 : 1));
     assert.deepEqual(sorted(chart), sorted(policiesIn(await inManifests('admission.yaml'))));
-    assert.equal(chart.length, 10);
+    assert.equal(chart.length, 12);
   });
 
   test('of two releases have different names, and each binds to the accounts of its own programs', async () => {
@@ -214,6 +214,34 @@ describe('the admission policies', () => {
     );
   });
 
+  test('take the exceptions for meshes and caches from the values', async () => {
+    const lists = [
+      'meshContainers={istio-init,istio-proxy}',
+      'meshTokenAudiences={istio-ca}',
+      'cacheClaims={uv.cache}',
+    ];
+    const chart = policiesIn(
+      await render('berth', 'berth-system', ...lists.flatMap((list) => ['--set', `admissionPolicies.${list}`])),
+    );
+    const pods = chart.find(
+      ({ spec, metadata }) => spec.variables && metadata.name === 'berth-controller-pods.berth-system',
+    );
+    assert.deepEqual(pods.spec.variables.slice(0, 3), [
+      { name: 'meshContainers', expression: '["istio-init","istio-proxy"]' },
+      { name: 'meshTokenAudiences', expression: '["istio-ca"]' },
+      { name: 'cacheClaims', expression: '["uv.cache"]' },
+    ]);
+  });
+
+  test('refuse to serve sessions in the namespace of the release, which the values may list without them alone', async () => {
+    const listed = ['--set', 'namespaces={team,berth-system}'];
+    await assert.rejects(
+      render('berth', 'berth-system', ...listed),
+      /namespaces: lists berth-system, the namespace of/,
+    );
+    await render('berth', 'berth-system', ...listed, '--set', 'admissionPolicies.enabled=false');
+  });
+
   test('are created after the rights that they ask for, and left out by a value', async () => {
     const kinds = (await render('berth', 'berth-system')).map(({ kind }) => kind);
     const rights = ['ClusterRole', 'ClusterRoleBinding', 'Role', 'RoleBinding'];
@@ -222,7 +250,7 @@ describe('the admission policies', () => {
     const off = await render('berth', 'berth-system', '--set', 'admissionPolicies.enabled=false');
     assert.deepEqual(policiesIn(off), []);
     const earlier = await render('berth', 'berth-system', '--set', 'admissionPolicies=null');
-    assert.equal(policiesIn(earlier).length, 10);
+    assert.equal(policiesIn(earlier).length, 12);
   });
 });
 

@@ -1,24 +1,14 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
-import { sessionPod } from '../../../../controller/pod/pod.ts';
-import { type Effective, effective, isProblem } from '../../../../controller/settings/effective.ts';
+import { effective, isProblem } from '../../../../controller/settings/effective.ts';
 import type { Container, Pod } from '../../../../core/kube/builtin.ts';
 import { customResourceDefinition, kinds } from '../../../../core/resources/crd.ts';
 import { OVERRIDABLE } from '../../../../core/resources/overridable.ts';
 import { sessionClassSpec } from '../../../../core/resources/sessionclass.ts';
 import { celErrors } from '../../../../local/apiserver/validation/cel.ts';
 import type { Schema } from '../../../../local/apiserver/validation/schema.ts';
+import { CLASS_OPTIONS, podOf } from '../../../support/pods-of-classes.ts';
 import { aClass, aSession, aWorld } from '../../../support/world.ts';
-
-/** The pod of a session without any field of its own, of a class with these. */
-function podOf(spec: object, sessionSpec: object = {}, imagesArePrograms = false): Pod {
-  const parsed = sessionClassSpec.parse({ overrides: [...OVERRIDABLE], secrets: ['*'], ...spec });
-  const installation = { ...aWorld().installation, imagesArePrograms };
-  const session = aSession({ spec: sessionSpec });
-  const settings = effective(session, aClass(parsed), installation);
-  assert.ok(!isProblem(settings), JSON.stringify(settings));
-  return sessionPod(session, 1, settings as Effective);
-}
 
 const classKind = kinds.find(({ kind }) => kind === 'SessionClass')!;
 // biome-ignore lint/suspicious/noExplicitAny: a document
@@ -89,39 +79,8 @@ function broken(pod: Pod): string[] {
   return found;
 }
 
-/** Every setting of a class that concerns a pod, each on its own. */
-const OPTIONS: Record<string, { spec: object; session?: object }> = {
-  nothing: { spec: {} },
-  image: { spec: { image: 'i', imagePullPolicy: 'Always', imagePullSecrets: [{ name: 's' }] } },
-  injected: { spec: { runner: 'Injected', image: 'i' } },
-  runtimeClassName: { spec: { runtimeClassName: 'gvisor' } },
-  podMetadata: { spec: { podMetadata: { labels: { team: 'a' }, annotations: { note: 'b' } } } },
-  placement: {
-    spec: {
-      nodeSelector: { pool: 'agents' },
-      tolerations: [{ key: 'agents', operator: 'Exists', effect: 'NoSchedule' }],
-      affinity: { nodeAffinity: {} },
-      priorityClassName: 'low',
-    },
-  },
-  writableRoot: { spec: { sandbox: { readOnlyRootFilesystem: false } } },
-  scratch: { spec: { sandbox: { readOnlyRootFilesystem: false, scratch: 'Image' } } },
-  network: { spec: { sandbox: { network: { mode: 'AllowList', proxy: { url: 'http://10.0.0.5:3128' } } } } },
-  workspace: { spec: { persistence: { workspace: { type: 'Volume', size: '1Gi' } } } },
-  secrets: {
-    spec: {
-      agent: {
-        env: [{ name: 'KEY', valueFrom: { secretKeyRef: { name: 's', key: 'k' } } }],
-        secretFiles: [{ path: 'key', secretKeyRef: { name: 's', key: 'k' } }],
-      },
-    },
-  },
-  strict: { spec: { sandbox: { preset: 'Strict' } } },
-  resources: { spec: {}, session: { resources: { limits: { memory: '2Gi' } } } },
-};
-
 describe('a session’s pod', () => {
-  for (const [option, { spec, session = {} }] of Object.entries(OPTIONS)) {
+  for (const [option, { spec, session = {} }] of Object.entries(CLASS_OPTIONS)) {
     test(`satisfies the restricted Pod Security Standard with ${option}`, () => {
       const own = { agent: { command: ['agent'] }, ...session };
       assert.deepEqual(broken(podOf(spec, own)), []);
@@ -130,7 +89,7 @@ describe('a session’s pod', () => {
 
   test('with every option at once satisfies it too', () => {
     const sandbox = { readOnlyRootFilesystem: false, network: { mode: 'Open' } };
-    const all = Object.assign({}, ...Object.values(OPTIONS).map(({ spec }) => spec), { sandbox });
+    const all = Object.assign({}, ...Object.values(CLASS_OPTIONS).map(({ spec }) => spec), { sandbox });
     assert.deepEqual(broken(podOf(all)), []);
   });
 

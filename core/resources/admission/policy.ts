@@ -35,6 +35,9 @@ ${expression.replaceAll(/^/gm, '  ')}
   }));
 }
 
+/** Patterns of `podName` and `poolPodName`: a UID of Kubernetes is a UUID. */
+export const POD_NAME = "'^(s-[0-9a-f-]{36}-[0-9]+|p-[0-9a-f-]{36}-[0-9]+)$'";
+
 /** Owner references as a list, whether the object has any or not. */
 export const owners = (object: string) => `${object}.metadata.?ownerReferences.orValue([])`;
 

@@ -75,8 +75,14 @@ export class Access {
     return caller;
   }
 
-  /** Rejects with a Problem when the caller lacks the right. */
+  /** Rejects with a Problem when the caller lacks the right, or cannot be the requester of what is to be created. */
   async authorize(caller: Caller, { verb, resource, subresource, namespace, name }: Right): Promise<void> {
+    if (verb === 'create' && !subresource && isOfCluster(caller)) {
+      throw new Problem(
+        'Forbidden',
+        `User "${caller.username}" is one of the cluster's own users ("system:…"), for whom this API creates no ${resource}. Call it as a service account, or as a user with another name; or create the object with kubectl.`,
+      );
+    }
     const what = `${verb} ${resource}${subresource ? `/${subresource}` : ''}.${API_GROUP}${name ? ` "${name}"` : ''} in namespace "${namespace}"`;
     const about = { group: API_GROUP, version: API_VERSION, verb, resource, namespace };
     const asked = { ...about, ...(subresource && { subresource }), ...(name && { name }) };
@@ -120,6 +126,11 @@ export class Access {
   #howTo(): string {
     return `A token comes for example from: kubectl create token SERVICE_ACCOUNT --audience ${this.#audiences[0]}`;
   }
+}
+
+/** Users of nodes, of the cluster's controllers and of its administration. An admission policy lets the API name none as requester. */
+function isOfCluster({ username }: Caller): boolean {
+  return username.startsWith('system:') && !username.startsWith('system:serviceaccount:');
 }
 
 /** Hides the cluster's error: it was an answer to this server, not to the caller. */

@@ -3,6 +3,7 @@ import type { Secret } from '../../core/kube/builtin.ts';
 import { ifThere, isAlreadyExists } from '../../core/kube/errors.ts';
 import { secrets } from '../../core/kube/resources.ts';
 import type { KubeApi } from '../../core/kube/types.ts';
+import { MASTER_KEY_TYPE } from '../../core/resources/names.ts';
 import type { Random } from '../../core/runtime.ts';
 
 /** Master keys of the installation; everything sealed names its master key. */
@@ -46,7 +47,7 @@ export async function loadMasterKeys(
     apiVersion: 'v1',
     kind: 'Secret',
     metadata: { ...where, labels: { 'app.kubernetes.io/managed-by': 'berth' } },
-    type: 'berth.dev/master-key',
+    type: MASTER_KEY_TYPE,
     data: {
       [CURRENT]: Buffer.from(id).toString('base64'),
       [id]: random.bytes(KEY_BYTES).toString('base64'),

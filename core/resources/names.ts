@@ -29,6 +29,9 @@ export const LABEL_MAP = 'berth.dev/map';
 export const LABEL_MANAGED_BY = 'app.kubernetes.io/managed-by';
 export const MANAGED_BY = 'berth';
 
+/** Type of the Secret with the installation's master key. */
+export const MASTER_KEY_TYPE = 'berth.dev/master-key';
+
 /** Label with a digest of the Idempotency-Key that created the object, and of its user. */
 export const LABEL_IDEMPOTENCY_KEY = 'berth.dev/idempotency-key';
 /** Annotation with the digest of the first request that had the Idempotency-Key. */

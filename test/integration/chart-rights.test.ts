@@ -158,7 +158,7 @@ describe('the admission policies', () => {
     const key = ({ kind, metadata }: Any) => `${kind}/${metadata.name}`;
     const sorted = (objects: Any[]) => objects.toSorted((a, b) => (key(a) < key(b) ? -1 : 1));
     assert.deepEqual(sorted(chart), sorted(policiesIn(await inManifests('admission.yaml'))));
-    assert.equal(chart.length, 12);
+    assert.equal(chart.length, 30);
   });
 
   test('of two releases have different names, and each binds to the accounts of its own programs', async () => {
@@ -250,7 +250,7 @@ describe('the admission policies', () => {
     const off = await render('berth', 'berth-system', '--set', 'admissionPolicies.enabled=false');
     assert.deepEqual(policiesIn(off), []);
     const earlier = await render('berth', 'berth-system', '--set', 'admissionPolicies=null');
-    assert.equal(policiesIn(earlier).length, 12);
+    assert.equal(policiesIn(earlier).length, 30);
   });
 });
 

@@ -3,8 +3,15 @@
  * RBAC. Beside them what the program itself asks for, which has to pass.
  */
 import assert from 'node:assert/strict';
+import { HELPER_PATH } from '../../core/enter/hello.ts';
 import type { Pod } from '../../core/kube/builtin.ts';
-import { networkPolicyName, podName, poolPodName, workspaceName } from '../../core/resources/names.ts';
+import {
+  ANNOTATION_TOUCHED_AT,
+  networkPolicyName,
+  podName,
+  poolPodName,
+  workspaceName,
+} from '../../core/resources/names.ts';
 import { podOf } from './pods-of-classes.ts';
 import type { RawAnswer, RawApi } from './raw-api.ts';
 
@@ -19,6 +26,7 @@ export interface Place {
 interface Owners {
   session: string;
   pool: string;
+  turn: string;
   /** A ConfigMap, which owns no pods of Berth. */
   other: string;
 }
@@ -88,6 +96,89 @@ function networkPolicy(change: Change = () => {}): object {
   return made;
 }
 
+const aSession = (spec: object, name = 'other') => ({ ...BERTH, kind: 'Session', metadata: { name }, spec });
+
+/** A Session as the controller makes it for an Environment. */
+const build = () =>
+  aSession(
+    { class: 'none', turns: 'One', build: 'Environment', input: { requirements: ['six'] } },
+    'env-0123456789abcdef0123',
+  );
+
+const aTurn = (spec: object, name = 'other') => ({
+  ...{ ...BERTH, kind: 'Turn', metadata: { name } },
+  spec: { session: 'mine', input: 'hello', ...spec },
+});
+
+/** The Turn that the controller makes of a Session's input. */
+function firstTurn(uid: string, change: Change = () => {}): object {
+  const { controller: _none, ...owner } = sessionOwner(uid);
+  const made = aTurn({ requester: 'ann' }, 'mine') as Any;
+  made.metadata.ownerReferences = [owner];
+  change(made);
+  return made;
+}
+
+const anApproval = (spec: object, name = 'other') => ({
+  ...{ ...BERTH, kind: 'Approval', metadata: { name } },
+  spec: { turn: 'turn', requestId: 'r', decision: 'Deny', ...spec },
+});
+
+const lease = (name: string) => ({
+  ...{ apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name } },
+  spec: { holderIdentity: 'me' },
+});
+const leases = (namespace: string) => `/apis/coordination.k8s.io/v1/namespaces/${namespace}/leases`;
+
+const event = (component: string, about: object) => ({
+  metadata: { name: 'mine.1' },
+  involvedObject: about,
+  ...{ type: 'Normal', reason: 'Tried', message: 'tried', count: 1, source: { component } },
+});
+
+const owned = ({ other }: Owners) => ({ metadata: { ownerReferences: [otherOwner(other)] } });
+
+/** Requests for objects of the namespace, or of the core API where `what` says so, that no role of the account allows. */
+function refusedByRbac({ namespace, releaseNamespace }: Place, requests: [verb: string, what: string][]): Attempt[] {
+  const methods: Record<string, Attempt['method']> = {
+    get: 'GET',
+    create: 'POST',
+    put: 'PUT',
+    patch: 'PATCH',
+    delete: 'DELETE',
+  };
+  const below: [string, string, object?][] = requests.map(([verb, what]) => [verb, core(namespace, what)]);
+  const [apps, rbac] = ['/apis/apps/v1', '/apis/rbac.authorization.k8s.io/v1'];
+  const registration = '/apis/admissionregistration.k8s.io/v1';
+  below.push(
+    ['get', core(releaseNamespace, 'secrets')],
+    ['get', core('kube-system', 'secrets')],
+    ['create', '/api/v1/namespaces'],
+    ['patch', '/api/v1/nodes/node'],
+    ['patch', `/api/v1/namespaces/${namespace}`],
+    ['create', `${apps}/namespaces/${namespace}/deployments`],
+    ['create', `${apps}/namespaces/kube-system/daemonsets`],
+    ['create', `${rbac}/clusterrolebindings`],
+    ['create', `${rbac}/namespaces/${namespace}/rolebindings`],
+    ['patch', `${rbac}/clusterroles/cluster-admin`],
+    ['create', `${registration}/mutatingwebhookconfigurations`],
+    ['delete', `${registration}/validatingadmissionpolicies/berth-controller-pods.berth-system`],
+    ['delete', `${registration}/validatingadmissionpolicybindings/berth-controller-pods.berth-system`],
+    ['patch', '/apis/berth.dev/v1alpha1/sessionclasses/default'],
+    ['create', '/apis/berth.dev/v1alpha1/sessionclasses'],
+    ['patch', `${berth(namespace, 'sessions')}/mine/status`],
+    ['delete', berth(namespace, 'turns')],
+    ['create', berth(namespace, 'sessionpools')],
+    ['create', '/apis/apiextensions.k8s.io/v1/customresourcedefinitions'],
+    ['create', '/apis/certificates.k8s.io/v1/certificatesigningrequests'],
+  );
+  return below.map(([verb, path]) => {
+    const method = methods[verb] as Attempt['method'];
+    const hasBody = method !== 'GET' && method !== 'DELETE';
+    return { what: `${verb} ${path}`, by: 'RBAC', method, path, ...(hasBody ? { body: {} } : {}) };
+  });
+}
+
 /** Names of the pods that stand before the attempts. */
 const standing = ({ session, pool }: Owners) => ({
   mine: podName(session, 101),
@@ -122,8 +213,15 @@ export async function prepare(admin: RawApi, { namespace }: Place): Promise<Owne
       metadata: { name: 'mine' },
       spec: { class: 'none', replicas: 0 },
     }),
+    turn: await make(berth(namespace, 'turns'), aTurn({ requester: 'ann' }, 'turn')),
     other: await make(core(namespace, 'configmaps'), { metadata: { name: 'mine' } }),
   };
+  await make(berth(namespace, 'approvals'), anApproval({}, 'approval'));
+  const about = { ...BERTH, kind: 'Session', name: 'mine', namespace };
+  for (const component of ['berth-controller', 'kubelet']) {
+    const made = { ...event(component, about), metadata: { name: `event.${component}` } };
+    await make(core(namespace, 'events'), made);
+  }
   const { session, pool, other } = owners;
   const names = standing(owners);
   const pods: [name: string, ownerReferences: object[], more?: Change][] = [
@@ -221,6 +319,11 @@ const WRONG_PODS: Record<string, Change> = {
   'of a Session of another group': ({ metadata }) => (metadata.ownerReferences[0].apiVersion = 'other.dev/v1'),
   'of two owners': ({ metadata }) =>
     metadata.ownerReferences.push(sessionOwner(OTHER_UID, { kind: 'SessionPool', name: 'more', controller: false })),
+  'of an owner whose UID is a pattern': ({ metadata }) => (metadata.ownerReferences[0].uid = '.*'),
+  'of an owner whose UID is no UID': ({ metadata }) => {
+    metadata.ownerReferences[0].uid = 'database';
+    metadata.name = 's-database-1';
+  },
   'with the name of another session’s': ({ metadata }) => (metadata.name = podName(OTHER_UID, 1)),
   'with the name of a pool’s': ({ metadata }) => (metadata.name = poolPodName(OTHER_UID, 1)),
   'with any name': ({ metadata }) => (metadata.name = 'web-2'),
@@ -231,7 +334,7 @@ const closed = ({ releaseNamespace }: Place) => ['kube-system', 'kube-public', '
 
 /** Attempts with the account of the controller. */
 export function controllerAttempts(place: Place, owners: Owners): Attempt[] {
-  const { namespace } = place;
+  const { namespace, releaseNamespace, release } = place;
   const { session, pool } = owners;
   const names = standing(owners);
   const pods = core(namespace, 'pods');
@@ -243,6 +346,19 @@ export function controllerAttempts(place: Place, owners: Owners): Attempt[] {
   const change = (what: string, name: string, body: unknown, more: Partial<Attempt> = {}): Attempt => ({
     ...{ what, method: 'PATCH', path: at(name), body, ...more },
   });
+  const ownersOf = (kind: string, ownerReferences: object[]): Attempt => ({
+    ...{ what: `the owner of one of the ${kind}`, method: 'PATCH' },
+    path: `${berth(namespace, kind)}/${kind.slice(0, -1)}${DRY}`,
+    body: { metadata: { ownerReferences } },
+  });
+  const eventPatch = (component: string) => ({
+    ...({
+      method: 'PATCH',
+      path: `${core(namespace, 'events')}/event.${component}${DRY}`,
+      body: { count: 2 },
+    } as const),
+  });
+  const about = { ...BERTH, kind: 'Session', name: 'mine', namespace };
   const labels = { metadata: { labels: { 'berth.dev/session': 'mine' } } };
   const adopted = { metadata: { ownerReferences: [sessionOwner(session)] } };
   const json = (path: string, value: unknown) => [{ op: 'add', path, value }];
@@ -274,6 +390,12 @@ export function controllerAttempts(place: Place, owners: Owners): Attempt[] {
     change('claim of a pod of a pool', names.waiting, adopted),
     change('start of a pod without a runner', names.gated, { spec: { schedulingGates: null } }),
     { what: 'deletion of its NetworkPolicy', method: 'DELETE', path: `${policies}/berth-quick${DRY}` },
+    create('a Session that builds', build(), undefined, berth(namespace, 'sessions')),
+    create('the Turn of a Session', firstTurn(session), undefined, berth(namespace, 'turns')),
+    ownersOf('turns', [sessionOwner(session)]),
+    ownersOf('approvals', [{ ...BERTH, kind: 'Turn', name: 'turn', uid: owners.turn }]),
+    create('an Event', event('berth-controller', about), undefined, core(namespace, 'events')),
+    { what: 'the count of an Event', ...eventPatch('berth-controller') },
 
     // What somebody else could do with its account.
     ...Object.entries(WRONG_PODS).map(([what, wrong]) => create(`a pod ${what}`, pod(session, 1, wrong), PODS)),
@@ -363,6 +485,173 @@ export function controllerAttempts(place: Place, owners: Owners): Attempt[] {
       ...{ what: 'its NetworkPolicy for all pods', by: NETWORK, method: 'PUT', path: `${policies}/berth-quick${DRY}` },
       body: networkPolicy(({ spec }) => (spec.podSelector = {})),
     },
+    ...Object.entries<object>({
+      'with the token of an account': {
+        metadata: { name: 'token', annotations: { 'kubernetes.io/service-account.name': `${release}-api` } },
+        type: 'kubernetes.io/service-account-token',
+      },
+      'with the token of an account in place of the master key': {
+        metadata: {
+          name: `${release}-master-key`,
+          annotations: { 'kubernetes.io/service-account.name': `${release}-api` },
+        },
+        type: 'kubernetes.io/service-account-token',
+      },
+      'with the certificate of the API': { metadata: { name: 'api-tls' }, type: 'Opaque' },
+    }).map(([what, secret]) =>
+      create(`a Secret ${what}`, secret, 'controller-secrets', core(releaseNamespace, 'secrets')),
+    ),
+    create('the Lease of another', lease('other'), 'controller-leases', leases(releaseNamespace)),
+    create('any Session', aSession({}), 'controller-sessions', berth(namespace, 'sessions')),
+    create(
+      'a Session with the name of a build',
+      aSession({}, 'env-0123456789abcdef0123'),
+      'controller-sessions',
+      berth(namespace, 'sessions'),
+    ),
+    create('a build in kube-system', build(), 'controller-sessions', berth('kube-system', 'sessions')),
+    create('a Turn of a running Session', aTurn({}), 'controller-turns', berth(namespace, 'turns')),
+    create(
+      'the Turn of a Session without its owner',
+      firstTurn(session, ({ metadata }) => delete metadata.ownerReferences),
+      'controller-turns',
+      berth(namespace, 'turns'),
+    ),
+    {
+      ...{ what: 'the input of a Turn', by: 'controller-turns', method: 'PATCH' },
+      ...{ path: `${berth(namespace, 'turns')}/turn${DRY}`, body: { spec: { input: 'other' } } },
+    },
+    {
+      ...{ what: 'the decision of an Approval', by: 'controller-approvals', method: 'PATCH' },
+      ...{ path: `${berth(namespace, 'approvals')}/approval${DRY}`, body: { metadata: { labels: { a: 'b' } } } },
+    },
+    create('an Event of the kubelet', event('kubelet', about), 'controller-events', core(namespace, 'events')),
+    create(
+      'an Event about a node',
+      event('berth-controller', { ...about, apiVersion: 'v1', kind: 'Node' }),
+      'controller-events',
+      core(namespace, 'events'),
+    ),
+    { what: 'an Event of somebody else', by: 'controller-events', ...eventPatch('kubelet') },
+    ...refusedByRbac(place, [
+      ['get', 'secrets'],
+      ['get', `secrets/${release}-master-key`],
+      ['create', 'pods/mine/exec?command=sh&stdin=true&container=session'],
+      ['create', 'pods/mine/portforward?ports=80'],
+      ['create', 'pods/mine/eviction'],
+      ['create', 'pods/mine/binding'],
+      ['patch', 'pods/mine/status'],
+      ['patch', 'pods/mine/ephemeralcontainers'],
+      ['patch', 'pods/mine/resize'],
+      ['put', 'pods/mine'],
+      ['delete', 'pods'],
+      ['create', `serviceaccounts/${POWERFUL}/token`],
+      ['create', 'serviceaccounts'],
+      ['patch', 'configmaps/mine'],
+      ['delete', 'persistentvolumeclaims/data'],
+      ['create', 'services'],
+    ]),
+  ];
+}
+
+/** Attempts with the account of the HTTP API. */
+export function apiAttempts(place: Place, owners: Owners): Attempt[] {
+  const { namespace, releaseNamespace, release } = place;
+  const REQUESTERS = 'api-requesters';
+  const CHANGES = 'api-changes';
+  const EVENTS = 'api-events';
+  const EXEC = 'api-exec';
+  const [sessions, turns, approvals] = ['sessions', 'turns', 'approvals'].map((kind) => berth(namespace, kind)) as [
+    string,
+    string,
+    string,
+  ];
+  const create = (what: string, path: string, body: object, by?: string): Attempt => ({
+    ...{ what, method: 'POST', path: `${path}${DRY}`, body },
+    ...(by ? { by } : {}),
+  });
+  const patch = (what: string, path: string, body: object, by?: string): Attempt => ({
+    ...{ what, method: 'PATCH', path: `${path}${DRY}`, body },
+    ...(by ? { by } : {}),
+  });
+  const kinds: [string, string, (spec: object) => object][] = [
+    ['Session', sessions, (spec) => aSession(spec)],
+    ['Turn', turns, (spec) => aTurn(spec)],
+    ['Approval', approvals, (spec) => anApproval(spec)],
+  ];
+  const users = ['ann', 'kubernetes-admin', `system:serviceaccount:${namespace}:ann`];
+  const OF_CLUSTER = ['system:admin', 'system:node:n', 'system:kube-controller-manager', 'system:serviceaccounts'];
+  const about = { ...BERTH, kind: 'Session', name: 'mine', namespace };
+  const key = (of: 'key' | 'made', component = 'berth-api') => ({
+    ...event(component, about),
+    metadata: { name: `idempotency-${of}-${'a'.repeat(40)}` },
+  });
+  const enter = (what: string, by: string, pod: string, query: string, where = namespace): Attempt => ({
+    ...{ what, by, method: 'GET', path: `${core(where, 'pods')}/${pod}/exec?${query}&stdin=true&stdout=true` },
+  });
+  const mine = podName(owners.session, 1);
+  const HELPER = `command=${encodeURIComponent(HELPER_PATH)}&container=session`;
+  return [
+    // What the API does.
+    ...kinds.flatMap(([kind, path, made]) =>
+      users.map((requester) => create(`${kind} of ${requester}`, path, made({ requester }))),
+    ),
+    patch('a hold', `${sessions}/mine`, { spec: { suspend: true } }),
+    patch('a suspension', `${sessions}/mine`, { spec: { suspendRequest: 'x1' } }),
+    patch('a restart', `${sessions}/mine`, { spec: { restartRequest: 'x1' } }),
+    patch('a touch', `${sessions}/mine`, { metadata: { annotations: { [ANNOTATION_TOUCHED_AT]: 'now' } } }),
+    patch('a cancellation', `${turns}/turn`, { spec: { cancel: true } }),
+    { what: 'a deletion', method: 'DELETE', path: `${sessions}/mine${DRY}` },
+    create('the claim of a key', core(namespace, 'events'), key('key')),
+    create('the object of a key', core(namespace, 'events'), key('made')),
+
+    // What somebody else could do with its account.
+    ...kinds.flatMap(([kind, path, made]) => [
+      create(`${kind} of nobody`, path, made({}), REQUESTERS),
+      ...OF_CLUSTER.map((requester) => create(`${kind} of "${requester}"`, path, made({ requester }), REQUESTERS)),
+    ]),
+    patch('another program', `${sessions}/mine`, { spec: { agent: { command: ['sh'] } } }, CHANGES),
+    patch('another image', `${sessions}/mine`, { spec: { image: 'other:1' } }, CHANGES),
+    patch('another priority', `${sessions}/mine`, { spec: { priority: 9 } }, CHANGES),
+    patch('a label of a Session', `${sessions}/mine`, { metadata: { labels: { a: 'b' } } }, CHANGES),
+    patch('an annotation of a Session', `${sessions}/mine`, { metadata: { annotations: { a: 'b' } } }, CHANGES),
+    patch('a finalizer of a Session', `${sessions}/mine`, { metadata: { finalizers: ['a.b/c'] } }, CHANGES),
+    patch('an owner of a Session', `${sessions}/mine`, owned(owners), CHANGES),
+    patch('another input', `${turns}/turn`, { spec: { input: 'other' } }, CHANGES),
+    patch('a label of a Turn', `${turns}/turn`, { metadata: { labels: { a: 'b' } } }, CHANGES),
+    patch('an annotation of a Turn', `${turns}/turn`, { metadata: { annotations: { a: 'b' } } }, CHANGES),
+    patch('an owner of a Turn', `${turns}/turn`, owned(owners), CHANGES),
+    create('an Event of any name', core(namespace, 'events'), event('berth-api', about), EVENTS),
+    create('an Event of the kubelet', core(namespace, 'events'), key('key', 'kubelet'), EVENTS),
+    create(
+      'an Event about a node',
+      core(namespace, 'events'),
+      { ...key('key'), involvedObject: { ...about, apiVersion: 'v1', kind: 'Node' } },
+      EVENTS,
+    ),
+    enter('a pod of another name', EXEC, 'web-1', HELPER),
+    enter('a name that only contains one', EXEC, `x${mine}`, HELPER),
+    enter('a pod in kube-system', EXEC, mine, HELPER, 'kube-system'),
+    enter('a pod in the namespace of Berth', EXEC, mine, HELPER, releaseNamespace),
+    enter('a shell', EXEC, mine, 'command=sh&container=session'),
+    enter('an argument', EXEC, mine, `${HELPER}&command=--help`),
+    enter('the helper behind another command', EXEC, mine, `command=env&${HELPER}`),
+    enter('another container', EXEC, mine, HELPER.replace('session', 'runner')),
+    enter('no container', EXEC, mine, HELPER.replace('&container=session', '')),
+    enter('a terminal', EXEC, mine, `${HELPER}&tty=true`),
+    ...refusedByRbac(place, [
+      ['get', 'secrets'],
+      ['get', `secrets/${release}-master-key`],
+      ['create', 'pods'],
+      ['delete', 'pods/mine'],
+      ['patch', 'pods/mine'],
+      ['get', 'pods/mine/attach?stdin=true&container=session'],
+      ['create', 'pods/mine/portforward?ports=80'],
+      ['get', 'configmaps/mine'],
+      ['create', `serviceaccounts/${POWERFUL}/token`],
+      ['patch', 'events/foreign'],
+      ['delete', 'events/foreign'],
+    ]),
   ];
 }
 

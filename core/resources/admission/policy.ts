@@ -1,3 +1,5 @@
+import { API_GROUP } from '../names.ts';
+
 /** Shapes of ValidatingAdmissionPolicies, and the parts of which their expressions are made. */
 
 export interface Validation {
@@ -54,6 +56,11 @@ ${before}.all(k, ${isFree} || k in ${now})`;
 /** Condition that a map or list of the metadata is as it was on an update. */
 export const keepsMetadata = (field: string, empty: '{}' | '[]') =>
   `object.metadata.?${field}.orValue(${empty}) == oldObject.metadata.?${field}.orValue(${empty})`;
+
+/** Condition that an Event is one of a component of Berth about an object of Berth. */
+export const isEventOf = (object: string, component: string) =>
+  `dyn(${object}).?source.?component.orValue('') == '${component}' &&
+dyn(${object}).?involvedObject.?apiVersion.orValue('').startsWith('${API_GROUP}/')`;
 
 /** Defaults of the API server. They are written out, so that tools see no difference between an object and its manifest. */
 const EVERYWHERE = { matchPolicy: 'Equivalent', namespaceSelector: {}, objectSelector: {} };

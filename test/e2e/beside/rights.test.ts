@@ -224,7 +224,7 @@ describe('rights', () => {
     }
     for (const args of [
       ['delete', 'pod', status.podName, '--dry-run=server'],
-      ['label', 'pod', status.podName, 'seen=yes', '--dry-run=server'],
+      ['label', 'pod', status.podName, 'berth.dev/session=other', '--overwrite', '--dry-run=server'],
     ]) {
       const { code, stderr } = await as(...args);
       assert.equal(code, 0, stderr);

@@ -81,6 +81,24 @@ describe('the cache of the cluster’s answers', () => {
     assert.equal(cluster.asked, 3);
   });
 
+  test('a user of the cluster itself reads, and creates nothing that would name it as requester', async () => {
+    const { cluster, access } = make();
+    cluster.allows = true;
+    const create = { ...right, verb: 'create' } as const;
+    for (const username of ['system:admin', 'system:node:n', 'system:kube-controller-manager']) {
+      const caller = { username, groups: [] };
+      await access.authorize(caller, right);
+      await access.authorize(caller, { ...create, subresource: 'exec' });
+      const told = (error: unknown) =>
+        isForbidden(error) &&
+        (error as Problem).message.startsWith(`User "${username}" is one of the cluster's own users`);
+      await assert.rejects(access.authorize(caller, create), told, username);
+    }
+    for (const username of ['system:serviceaccount:team:ann', 'kubernetes-admin', 'ann']) {
+      await access.authorize({ username, groups: [] }, create);
+    }
+  });
+
   test('a token that was refused is tried again after a second', async () => {
     const { clock, cluster, access } = make();
     cluster.accepts = false;

@@ -23,6 +23,8 @@ function denied(pod: Pod | object, exceptions: Exceptions = {}): string | undefi
     namespace: 'berth-system',
     controller: CONTROLLER,
     api: 'api',
+    masterKey: 'key',
+    lease: 'lease',
     meshContainers: list('meshContainers'),
     meshTokenAudiences: list('meshTokenAudiences'),
     cacheClaims: list('cacheClaims'),

@@ -257,22 +257,26 @@ describe('the admission policies', () => {
 describe('the FlowSchemas', () => {
   const schemas = (objects: Any[]) => objects.filter(({ kind }) => kind === 'FlowSchema');
 
-  test('are of the controller of this release alone, come before that of all service accounts, and are left out by a value', async () => {
+  test('are of the accounts of this release alone, come before that of all service accounts, and are left out by a value', async () => {
     for (const [release, namespace] of [
       ['berth', 'berth-system'],
       ['other', 'team'],
     ] as const) {
-      const name = release === 'berth' ? 'berth-controller' : 'other-berth-controller';
+      const [controller, api] = ['controller', 'api'].map((of) =>
+        release === 'berth' ? `berth-${of}` : `other-berth-${of}`,
+      ) as [string, string];
       const found = schemas(await render(release, namespace));
       assert.deepEqual(
         found.map(({ metadata, spec }) => [metadata.name, spec.priorityLevelConfiguration.name]),
         [
-          [`${namespace}.${name}-lease`, 'leader-election'],
-          [`${namespace}.${name}`, 'workload-high'],
+          [`${namespace}.${controller}-lease`, 'leader-election'],
+          [`${namespace}.${controller}`, 'workload-high'],
+          [`${namespace}.${api}`, 'workload-low'],
         ],
       );
-      for (const { spec } of found) {
+      for (const [index, { spec }] of found.entries()) {
         assert.ok(spec.matchingPrecedence < 9000);
+        const name = index < 2 ? controller : api;
         for (const { subjects } of spec.rules) {
           assert.deepEqual(subjects, [{ kind: 'ServiceAccount', serviceAccount: { name, namespace } }]);
         }
@@ -281,7 +285,8 @@ describe('the FlowSchemas', () => {
       assert.deepEqual([lease.resources, lease.namespaces], [['leases'], [namespace]]);
     }
     assert.deepEqual(schemas(await render('berth', 'berth-system', '--set', 'flowSchemas.enabled=false')), []);
-    assert.equal(schemas(await render('berth', 'berth-system', '--set', 'flowSchemas=null')).length, 2);
+    assert.equal(schemas(await render('berth', 'berth-system', '--set', 'flowSchemas=null')).length, 3);
+    assert.equal(schemas(await render('berth', 'berth-system', '--set', 'api.enabled=false')).length, 2);
   });
 });
 

@@ -18,8 +18,8 @@ export function kubernetesBackend(cluster: () => KubeCluster, api: KubeClient, c
       throw isOtherUID(error) ? replaced(name, kind) : error;
     }
   };
-  const patch = ({ metadata: { name, uid } }: StoredSession, spec: object, signal: AbortSignal) =>
-    ofThis(api.patch(sessions, ref(name), { metadata: { uid }, spec }, { signal }), name, 'session');
+  const patch = ({ metadata: { namespace, name, uid } }: StoredSession, spec: object, signal: AbortSignal) =>
+    ofThis(api.patch(sessions, { namespace, name }, { metadata: { uid }, spec }, { signal }), name, 'session');
   return {
     async createSession(session, turn, cli) {
       const { createSession, createTurn } = await import('../create/create.ts');
@@ -39,8 +39,8 @@ export function kubernetesBackend(cluster: () => KubeCluster, api: KubeClient, c
     },
     deleteSession: ({ metadata: { name, uid } }, options) =>
       ofThis(api.delete(sessions, ref(name), { uid, ...options }), name, 'session'),
-    async cancelTurn({ metadata: { name, uid } }, signal) {
-      const change = api.patch(turns, ref(name), { metadata: { uid }, spec: { cancel: true } }, { signal });
+    async cancelTurn({ metadata: { namespace, name, uid } }, signal) {
+      const change = api.patch(turns, { namespace, name }, { metadata: { uid }, spec: { cancel: true } }, { signal });
       await ofThis(change, name, 'turn');
     },
     decide: async (turn, requestId, decision, signal) =>

@@ -138,20 +138,38 @@ export function defineSessions(command: AddCommand, cli: Cli): void {
     .addOption(formatOption('name'));
 
   command(
-    'restart SESSION',
-    'Replaces the session’s pod once its running turn has ended; the next turn starts a new one with the present settings.',
-    ['restart notes', 'restart notes --timeout 5m'],
-    async ([sessionName]: [string], flags: RestartFlags) =>
+    'restart SESSION|--class NAME|-l LABELS|--outdated',
+    'Replaces pods once their running turns have ended: of a session, whose next turn starts a new pod with the present settings, or of all that flags select.',
+    [
+      'restart notes --timeout 5m',
+      'restart --outdated -A --max 2 --dry-run',
+      'restart --class coding-agent --max 8 -o json',
+    ],
+    async ([sessionName]: [string | undefined], flags: RestartFlags) =>
       (await import('../commands/restart.ts')).restart(sessionName, flags, cli),
   )
-    .argument('<session>', 'the session’s name', session)
-    .option('--no-wait', 'do not wait until the pod is gone')
+    .argument('[session]', 'the session’s name', session)
+    .option('--class <name>', 'restart the sessions of this class')
+    .option('-l, --selector <labels>', 'restart the sessions with these labels, for example team=red')
+    .option(
+      '--outdated',
+      'restart sessions whose pod would be made otherwise now, or has the runner of another release',
+    )
+    .option('-A, --all-namespaces', 'with a selection: in all namespaces')
+    .addOption(
+      new Option('--max <number>', 'with a selection: maximum sessions at the same time; default: 4').argParser(
+        parallel,
+      ),
+    )
+    .option('--dry-run', 'with a selection: print which sessions would be restarted and why, and restart none')
+    .option('--now', 'cancel the running turn instead of waiting for its end')
+    .option('--no-wait', 'with a name: do not wait until the pod is gone')
     .option(
       '--timeout <duration>',
-      'maximum time to wait, for example 5m; the session still restarts after it',
+      'maximum time to wait for a session, for example 5m; it still restarts after it',
       duration,
     )
-    .addOption(formatOption('name'));
+    .addOption(formatOption('json', 'name'));
 
   command(
     'delete [TYPE/]NAME…',

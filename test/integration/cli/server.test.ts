@@ -166,13 +166,19 @@ answer('y' * 300000 if said == 'large' else {'said': said, 'n': 1234567890123456
       // The flags of the server stand before --, after which everything is the program's.
       const flags = call === through ? server : [];
       const env = call === through ? {} : { KUBECONFIG: api.cluster.kubeconfig };
-      const made = await caller.berth([...flags, 'create', name, '--result', 'text', '--', '/bin/cat'], { env });
+      const made = await caller.berth(
+        [...flags, 'create', name, '--label', `of=${name}`, '--result', 'text', '--', '/bin/cat'],
+        { env },
+      );
       assert.deepEqual([made.code, made.stdout], [0, `session.berth.dev/${name} created\n`], made.stderr);
       assert.equal((await call('turn', name, 'x')).code, 0);
       assert.equal((await call('suspend', name)).stdout, `session.berth.dev/${name} suspended\n`);
       assert.equal((await call('wait', name, '--for=suspended')).code, 0);
       assert.equal((await call('turn', name, 'y')).code, 0);
       assert.equal((await call('restart', name)).stdout, `session.berth.dev/${name} restarted\n`);
+      assert.equal((await call('turn', name, 'again')).code, 0);
+      const many = await call('restart', '-l', `of=${name}`, '-o', 'json');
+      assert.deepEqual([many.code, JSON.parse(many.stdout).outcome], [0, 'Restarted'], many.stderr);
       assert.equal((await call('suspend', name, '--hold')).code, 0);
       assert.equal((await call('turn', name, 'z', '--no-wait', '--name', `${name}-z`)).stdout, `${name}-z\n`);
       assert.equal((await call('cancel', name)).stdout, `turn.berth.dev/${name}-z Cancelled\n`);

@@ -8,7 +8,9 @@ export async function formatObject(object: object, format: 'json' | 'yaml'): Pro
   const ordered = { apiVersion, kind, metadata, spec, ...rest };
   if (format === 'json') return `${JSON.stringify(ordered, null, 2)}\n`;
   const { stringify } = await import('yaml');
-  return stringify(ordered, { keepUndefined: false, customTags: (tags) => [exactNumber, ...tags] });
+  // kubectl reads YAML 1.1, in which Off is false.
+  const compat = 'yaml-1.1';
+  return stringify(ordered, { keepUndefined: false, compat, customTags: (tags) => [exactNumber, ...tags] });
 }
 
 /** Number tag of YAML that writes numbers as JSON does. */

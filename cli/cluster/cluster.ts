@@ -1,4 +1,5 @@
 import type { KubeClient } from '../../core/kube/client.ts';
+import type { AnswerTime } from '../../core/kube/server-clock.ts';
 import type { KubeApi } from '../../core/kube/types.ts';
 import type { Backend } from './backend.ts';
 import type { Outages } from './outages.ts';
@@ -19,4 +20,6 @@ export interface KubeCluster extends Cluster {
   api: KubeClient;
   /** Resolves with the caller's name as `requester` of a spec, asked for once; empty where the cluster does not say it. */
   author(): Promise<{ requester?: string }>;
+  /** Time of the last answer, by the API server's clock and by ours. */
+  answered(): AnswerTime | undefined;
 }

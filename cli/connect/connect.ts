@@ -3,6 +3,7 @@ import { EMBEDDED_VERSION_SUFFIX, embeddedIsRunning, embeddedKubeconfig, homeFol
 import { KubeClient } from '../../core/kube/client.ts';
 import { type ConnectionOptions, loadConnection } from '../../core/kube/config.ts';
 import { ApiError } from '../../core/kube/errors.ts';
+import type { AnswerTime } from '../../core/kube/server-clock.ts';
 import { MAX_REQUESTER } from '../../core/resources/limits.ts';
 import { silentLogger } from '../../core/system.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
@@ -88,12 +89,16 @@ async function withKubeconfig<R>(
   const connection = await loadConnection(connectionOptions(flags, cli.env));
   keepWasmAsItIs();
   using outages = new Outages('cluster', cli);
+  let answer: AnswerTime | undefined;
   const api = new KubeClient({
     connection,
     clock: cli.clock,
     random: cli.random,
     log: silentLogger,
     userAgent: 'berth-cli',
+    onAnswer: (time) => {
+      answer = time;
+    },
     onRequest: (verb, code, error) => outages.note(error instanceof Error ? error : Number(code), verb),
   });
   try {
@@ -110,7 +115,7 @@ async function withKubeconfig<R>(
     };
     const backend = kubernetesBackend(() => cluster, api, cli);
     const namespace = flags.namespace ?? connection.namespace;
-    const cluster = { ...backend, api, embedded, author, namespace, outages };
+    const cluster = { ...backend, api, embedded, author, namespace, outages, answered: () => answer };
     return await use(cluster);
   } finally {
     await api.close();

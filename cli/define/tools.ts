@@ -1,5 +1,6 @@
 import { Argument, type Command } from 'commander';
 import type { Cli } from '../cli.ts';
+import type { DoctorFlags } from '../commands/doctor.ts';
 import type { VersionFlags } from '../commands/version.ts';
 import { SHELLS, type Shell } from '../completion/scripts.ts';
 import { refused } from '../errors.ts';
@@ -16,6 +17,13 @@ export function defineTools(program: Command, command: AddCommand, cli: Cli): vo
   )
     .option('--client', 'print the version of this program only')
     .addOption(formatOption('json', 'yaml'));
+
+  command(
+    'doctor',
+    'Checks an installation as you see it, and says what to do about what is wrong; exit code 1 where something is.',
+    ['doctor', 'doctor --namespace team -o json', 'doctor --server https://berth.example.com --token-file token'],
+    async (_words: [], flags: DoctorFlags) => (await import('../commands/doctor.ts')).doctor(flags, cli),
+  ).addOption(formatOption('json'));
 
   command(
     'completion bash|zsh|fish',

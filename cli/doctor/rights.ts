@@ -1,0 +1,74 @@
+import { API_GROUP } from '../../core/resources/names.ts';
+import type { KubeCluster } from '../cluster/cluster.ts';
+import { error, type Found, ok, warning } from './finding.ts';
+
+interface Right {
+  verb: string;
+  resource: string;
+  group?: string;
+}
+
+const of = (verbs: string[], resource: string): Right[] => verbs.map((verb) => ({ verb, resource, group: API_GROUP }));
+
+/** Rights that commands need, by what people do with them. `role`: ClusterRole of the chart that has those of Berth's kinds. */
+const NEEDED: { what: string; role: string; rights: Right[] }[] = [
+  {
+    what: 'look at sessions and turns',
+    role: 'berth-view',
+    rights: [
+      ...of(['get', 'list', 'watch'], 'sessions'),
+      ...of(['get', 'list', 'watch'], 'turns'),
+      { verb: 'get', resource: 'pods/log' },
+    ],
+  },
+  {
+    what: 'run sessions and turns',
+    role: 'berth-edit',
+    rights: [...of(['create', 'patch', 'delete'], 'sessions'), ...of(['create', 'patch'], 'turns')],
+  },
+  {
+    what: 'see classes before a session is created',
+    role: 'berth-view',
+    rights: of(['get', 'list'], 'sessionclasses'),
+  },
+  { what: 'read large outputs and artifacts', role: 'berth-view', rights: of(['get'], 'blobs') },
+  { what: 'decide on approvals', role: 'berth-approve', rights: of(['create'], 'approvals') },
+  {
+    what: 'enter sessions (exec, cp, port-forward)',
+    role: 'edit',
+    rights: [{ verb: 'create', resource: 'pods/exec' }],
+  },
+];
+
+const REVIEWS = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
+
+/** Asks what the caller may do in the namespace. */
+export async function rightsFound({ api, namespace }: KubeCluster, signal: AbortSignal): Promise<Found[]> {
+  const may = async ({ verb, resource: full, group = '' }: Right): Promise<boolean> => {
+    const [resource, subresource] = full.split('/');
+    const resourceAttributes = { namespace, verb, group, resource, ...(subresource ? { subresource } : {}) };
+    const body = {
+      apiVersion: 'authorization.k8s.io/v1',
+      kind: 'SelfSubjectAccessReview',
+      spec: { resourceAttributes },
+    };
+    const review = await api.raw('POST', REVIEWS, { body, readOnly: true, signal });
+    return (review as { status?: { allowed?: boolean } }).status?.allowed === true;
+  };
+  const asked = await Promise.all(
+    NEEDED.map(async ({ what, role, rights }) => {
+      const answers = await Promise.all(rights.map(may));
+      const lacking = rights.filter((_, index) => !answers[index]).map(({ verb, resource }) => `${verb} ${resource}`);
+      return { what, role, lacking };
+    }),
+  );
+  const lacking = asked.filter((each) => each.lacking.length > 0);
+  const may_ = asked.filter((each) => each.lacking.length === 0).map(({ what }) => what);
+  const good = may_.length > 0 ? [ok(`in namespace ${namespace} you may ${may_.join('; ')}`)] : [];
+  const bad = lacking.map(({ what, role, lacking }) => {
+    const message = `in namespace ${namespace} you may not ${what}: ${lacking.join(', ')}`;
+    const act = `if you need that, ask for a RoleBinding to the ClusterRole ${role} (docs/install.md#rights)`;
+    return what === NEEDED[0]?.what ? error(message, act) : warning(message, act);
+  });
+  return [...good, ...bad];
+}

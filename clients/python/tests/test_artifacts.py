@@ -63,6 +63,22 @@ async def test_a_proxy_that_knows_no_ranges_sends_the_beginning_again_in_vain() 
             assert await (await artifact(berth)).read() == CONTENT
 
 
+async def test_a_content_that_was_damaged_on_its_way_is_read_once_more(tmp_path: Path) -> None:
+    def answer(request: Request) -> Answers:
+        if request.path.endswith("/artifacts"):
+            return listing()
+        # The damaged one is the longer: nothing of it may stay.
+        return head(200, len(CONTENT) + 1) + CONTENT + b"x" if request.number % 2 else rest(request)
+
+    with Server(answer) as server:
+        async with client(server.url) as berth:
+            one = await artifact(berth)
+            assert await one.read() == CONTENT
+            await one.save(tmp_path / "a.bin")
+    assert (tmp_path / "a.bin").read_bytes() == CONTENT
+    assert [request.headers.get("range") for request in server.requests] == [None] * 5
+
+
 @pytest.mark.parametrize(
     ("content", "error"),
     [

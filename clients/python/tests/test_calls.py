@@ -1,5 +1,7 @@
 """Calls: retries, keys, deadlines, tokens, and servers that are none of Berth's."""
 
+import base64
+import json
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -302,9 +304,22 @@ async def test_a_renewed_token_is_read_again_and_one_that_is_refused_is_told(tmp
         async with client(server.url, token=file) as berth:
             await berth.session("s").get()
             file.write_text("bad")
-            with pytest.raises(problems.Unauthenticated, match="The token was read again, and is refused"):
+            said = rf"The token was read again, and is refused. It is from the file {file}."
+            with pytest.raises(problems.Unauthenticated, match=said):
                 await berth.session("s").get()
     assert [request.headers["authorization"][7:] for request in server.requests] == ["old", "new", "bad", "other"]
+
+
+async def test_a_token_that_is_refused_says_when_it_expired() -> None:
+    claims = base64.urlsafe_b64encode(json.dumps({"exp": 1_700_000_000}).encode()).decode().rstrip("=")
+    with Server(lambda request: problem(401, "Unauthenticated")) as server:
+        async with client(server.url, token=lambda: f"head.{claims}.seal") as berth:
+            said = r"It is from the function token, and expired at 2023-11-14T22:13:20\+00:00"
+            with pytest.raises(problems.Unauthenticated, match=said):
+                await berth.session("s").get()
+        async with client(server.url, token="no.token.of-a-cluster") as berth:
+            with pytest.raises(problems.Unauthenticated, match="It is from the option token.$"):
+                await berth.session("s").get()
 
 
 async def test_a_function_that_gives_the_token_may_fail() -> None:

@@ -75,23 +75,31 @@ export class Artifact {
     }
   }
 
-  /** Reads the whole content into memory. */
-  async read(limits: Limits = {}): Promise<Uint8Array> {
-    const chunks: Uint8Array[] = [];
-    for await (const chunk of this.stream(limits)) chunks.push(chunk);
-    return Buffer.concat(chunks);
+  /** Reads the whole content into memory. A content that is damaged is read once more; throws a ContentDamaged where that is damaged, too. */
+  read(limits: Limits = {}): Promise<Uint8Array> {
+    return againIfDamaged(async () => {
+      const chunks: Uint8Array[] = [];
+      for await (const chunk of this.stream(limits)) chunks.push(chunk);
+      return Buffer.concat(chunks);
+    });
   }
 
-  /** Writes the content to a file, which gets its name when the whole content has come and its digest is right; until then `path` is as it was. */
+  /**
+   * Writes the content to a file, which gets its name when the whole content has come and its digest is right; until then `path` is as it was. A
+   * content that is damaged is read once more.
+   */
   async save(path: string, limits: Limits = {}): Promise<void> {
     const partial = `${path}.${randomUUID()}.part`;
-    const file = await open(partial, 'wx', this.executable ? 0o777 : 0o666);
+    const mode = this.executable ? 0o777 : 0o666;
     try {
-      try {
-        for await (const chunk of this.stream(limits)) await file.writeFile(chunk);
-      } finally {
-        await file.close();
-      }
+      await againIfDamaged(async () => {
+        const file = await open(partial, 'w', mode);
+        try {
+          for await (const chunk of this.stream(limits)) await file.writeFile(chunk);
+        } finally {
+          await file.close();
+        }
+      });
       await rename(partial, path);
     } catch (error) {
       await rm(partial, { force: true });
@@ -119,6 +127,16 @@ export class Artifact {
 
   #damaged(how: string): ContentDamaged {
     return new ContentDamaged(`artifact ${JSON.stringify(this.name)} ${how}; read it again`);
+  }
+}
+
+/** Reads once more where what came is damaged: it may have been damaged on its way. */
+async function againIfDamaged<T>(read: () => Promise<T>): Promise<T> {
+  try {
+    return await read();
+  } catch (error) {
+    if (!(error instanceof ContentDamaged)) throw error;
+    return read();
   }
 }
 

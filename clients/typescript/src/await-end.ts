@@ -11,14 +11,21 @@ const AT_ONCE_MS = 1_000;
 /** Time that an answer at the end of the wait has to arrive, milliseconds. */
 const ANSWER_MS = 1_000;
 
+export interface AwaitOptions extends Limits {
+  uid?: string | undefined;
+  /** Is awaited with each answer that `isOver` does not take. */
+  look?: ((turn: Turn) => Promise<void>) | undefined;
+  /** Reports whether the turn is as it was waited for. Default: when it has ended. */
+  isOver?: ((turn: Turn) => boolean) | undefined;
+}
+
 /**
  * Asks for the turn until it has ended. Without `deadlineMs` it waits as long as the turn takes; each question has the client's deadline.
- * `look` gets each answer, and is awaited.
  */
 export async function awaitEnd(
   caller: Caller,
   path: string,
-  { uid, signal, deadlineMs, look }: Limits & { uid?: string | undefined; look?: (turn: Turn) => Promise<void> },
+  { uid, signal, deadlineMs, look, isOver = hasEnded }: AwaitOptions,
 ): Promise<Json<Turn>> {
   const { clock, timing } = caller;
   const end = clock.monotonic() + (deadlineMs ?? Number.POSITIVE_INFINITY);
@@ -40,7 +47,7 @@ export async function awaitEnd(
     });
     const turn = objectOf(answer.value, 'turn', caller);
     if (uid !== undefined && turn.metadata.uid !== uid) throw replaced('Turn', turn.metadata.name);
-    if (hasEnded(turn)) return answer;
+    if (isOver(turn)) return answer;
     requestId = turn.status?.approval?.requestId;
     await look?.(turn);
     early = await pauseIfEarly(caller, { early, asked, waitMs, end, signal });

@@ -43,11 +43,17 @@ export interface ListOptions extends Limits {
   labelSelector?: string | undefined;
   /** Only objects in this phase, or in one of these. */
   phase?: string | readonly string[] | undefined;
+  /** False leaves out of each spec what most programs do not need. Default: true. */
+  specs?: boolean | undefined;
 }
 
 /** Returns the parameters that select objects of a list. */
-export function selection({ labelSelector, phase }: Pick<ListOptions, 'labelSelector' | 'phase'>): Query {
-  return { labelSelector, phase: typeof phase === 'string' ? phase : phase?.join(',') };
+export function selection({ labelSelector, phase, specs = true }: Omit<ListOptions, keyof Limits>): Query {
+  return {
+    labelSelector,
+    phase: typeof phase === 'string' ? phase : phase?.join(','),
+    specs: specs ? undefined : false,
+  };
 }
 
 interface Metadata {

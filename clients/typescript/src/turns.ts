@@ -1,7 +1,7 @@
 import { Approval, askedBy, type TurnPlace, turnPath } from './approvals.ts';
 import { Artifact } from './artifacts.ts';
 import { awaitEnd } from './await-end.ts';
-import { failureOf, isEnd } from './ends.ts';
+import { failureOf, hasEnded, isEnd } from './ends.ts';
 import { OutputTooLarge, ProblemError } from './errors.ts';
 import { type FollowOptions, followSession, type SessionStreamEvent } from './follow.ts';
 import type * as wire from './generated/wire.ts';
@@ -81,6 +81,18 @@ export class Turn {
   async get(limits: Limits = {}): Promise<wire.Turn> {
     const { value } = await this.#caller.json<wire.Turn>({ ...limits, method: 'GET', path: this.#path });
     return this.#noted(value);
+  }
+
+  /** Waits until the turn has ended, however, or asks for an approval. Rejects with a DeadlineExceeded; the turn goes on then. */
+  async wait(limits: Limits = {}): Promise<wire.Turn> {
+    const isOver = (turn: wire.Turn) => hasEnded(turn) || askedBy(this.#caller, turn) !== undefined;
+    const { value } = await awaitEnd(this.#caller, this.#path, { ...limits, uid: this.uid, isOver });
+    return this.#noted(value);
+  }
+
+  /** Returns what the turn asked when it was read last; undefined where it waited for no decision. */
+  asks(): Approval | undefined {
+    return this.#object && askedBy(this.#caller, this.#object);
   }
 
   /** Waits for the end. Rejects with a TurnFailed, TurnTimedOut or TurnCancelled where it is not Succeeded. */

@@ -63,7 +63,7 @@ export const FAULTS = {
   'busy-429-after': any,
   /** This stream and the next two end well after their head. */
   'end-stream': isStream,
-  /** One byte of the content is another. */
+  /** One byte of the content is another, this once. */
   flip: isFile,
   /** The token of a list's further page has expired. */
   expired: ({ method, path }: Exchange) => method === 'GET' && path.includes('continue='),
@@ -93,7 +93,7 @@ export const ALIKE: readonly (readonly FaultName[])[] = [
 export const NEEDS_PATIENCE: readonly FaultName[] = ['stall', 'stall-body', 'late'];
 
 /** Faults after which a scenario does not go on. */
-export const CUT_SHORT: readonly FaultName[] = ['abort', 'abort-body', 'flip'];
+export const CUT_SHORT: readonly FaultName[] = ['abort', 'abort-body'];
 
 const problem = (status: number, code: string, headers: string) => {
   const body = JSON.stringify({ type: 'about:blank', title: code, status, code, detail: `A fault: ${code}.` });

@@ -23,6 +23,12 @@ class PartialFile:
         assert self._file is not None
         self._file.write(piece)
 
+    def clear(self) -> None:
+        """Begins anew."""
+        assert self._file is not None
+        self._file.seek(0)
+        self._file.truncate()
+
     def finish(self) -> None:
         assert self._file is not None
         self._file.flush()

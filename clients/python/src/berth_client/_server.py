@@ -1,10 +1,12 @@
 """Which server a client talks to, with which token, in which namespace."""
 
+import base64
 import json
 import os
 import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
@@ -56,6 +58,23 @@ def check_token(token: str, origin: str) -> str:
             f"{origin} is empty" if token == "" else f"{origin} has no token alone: one line without spaces"
         )
     return token
+
+
+def origin_of(token: Token) -> str:
+    """Says where a token comes from, for texts."""
+    if isinstance(token, str):
+        return "the option token"
+    return "the function token" if callable(token) else f"the file {os.fspath(token)}"
+
+
+def expiry_of(token: str) -> datetime | None:
+    """Returns when a token of the cluster expires; None for one that does not say."""
+    try:
+        claims = token.split(".")[1]
+        content: Any = json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))
+        return datetime.fromtimestamp(content["exp"], UTC)
+    except (LookupError, TypeError, ValueError, OverflowError, OSError):
+        return None
 
 
 def read_token(path: "os.PathLike[str]") -> str:

@@ -96,6 +96,17 @@ describe('an artifact', () => {
     assert.equal(server.seen.length, 2);
   });
 
+  test('that was damaged on its way is read once more, from its beginning', async () => {
+    const server = await serving(content({ flip: true }), content(), content({ flip: true }), content());
+    await named(server).save(join(folder, 'a'));
+    assert.ok(readFileSync(join(folder, 'a')).equals(CONTENT));
+    assert.ok(Buffer.from(await named(server).read()).equals(CONTENT));
+    assert.deepEqual(
+      server.seen.map(({ headers }) => headers.range),
+      [undefined, undefined, undefined, undefined],
+    );
+  });
+
   test('with another byte is damaged: there is no file, and the one that was there stays', async () => {
     const server = await serving(content({ flip: true }));
     writeFileSync(join(folder, 'a'), 'before');
@@ -105,15 +116,23 @@ describe('an artifact', () => {
       error.message,
       /^artifact "out\/a b\.bin" has the sha256 [0-9a-f]{64}, and what came has [0-9a-f]{64}; read it again$/,
     );
+    assert.equal(server.seen.length, 2);
     assert.equal(readFileSync(join(folder, 'a'), 'utf8'), 'before');
     assert.deepEqual(readdirSync(folder), ['a']);
   });
 
   test('that was replaced between two parts is not put together of both', async () => {
     const server = await serving(content({ cutAfter: 50_000 }), content({ etag: 'e2' }));
-    const error = await rejection(named(server).read());
+    const stream = async () => {
+      for await (const _ of named(server).stream());
+    };
+    const error = await rejection(stream());
     assert.ok(error instanceof ContentDamaged);
     assert.match(error.message, /was replaced while it was read/);
+    // The next time it is another one as a whole.
+    const again = await serving(content({ cutAfter: 50_000 }), content({ etag: 'e2' }));
+    assert.ok(Buffer.from(await named(again).read()).equals(CONTENT));
+    assert.equal(again.seen.at(-1)?.headers.range, undefined);
   });
 
   test('of which there is none is refused, and leaves nothing', async () => {

@@ -177,6 +177,22 @@ describe('the question of a turn', () => {
     });
   });
 
+  test('ends a wait, as the end of the turn does', async () => {
+    const server = await serving(
+      json(200, turn('notes-1', { phase: 'Running' })),
+      asks,
+      json(200, turn('notes-1', { phase: 'AwaitingApproval', approval: { ...asking, decided: true } })),
+      json(200, turn('notes-1', { phase: 'Failed', ...failed('AgentFailed') })),
+    );
+    const one = server.client().session('notes').turn('notes-1');
+    assert.equal(one.asks(), undefined);
+    assert.equal((await one.wait()).status?.phase, 'AwaitingApproval');
+    assert.equal(one.asks()?.prompt, 'Deploy?');
+    assert.equal((await one.wait()).status?.phase, 'Failed');
+    assert.equal(one.asks(), undefined);
+    assert.equal(server.seen.length, 4);
+  });
+
   test('that is known does not end the next wait', async () => {
     const server = await serving(asks, json(200, turn('notes-1', { phase: 'Succeeded', output: 1 })));
     await server.client().session('notes').turn('notes-1').result();
@@ -272,6 +288,19 @@ describe('the sessions', () => {
       server.seen.map(({ url }) => new URL(url, server.url).searchParams.get('continue')),
       [null, 'two', null, 'again'],
     );
+  });
+
+  test('and turns are listed without their specs on demand', async () => {
+    const server = await serving(json(200, { items: [] }));
+    const client = server.client();
+    for await (const _ of client.sessions.list({ specs: false }));
+    for await (const _ of client.session('notes').turns.list({ specs: false }));
+    for await (const _ of client.sessions.list({ specs: true }));
+    assert.deepEqual(paths(server), [
+      'GET sessions?specs=false',
+      'GET sessions/notes/turns?specs=false',
+      'GET sessions',
+    ]);
   });
 
   test('are changed under the UID that was read, and only then with one', async () => {

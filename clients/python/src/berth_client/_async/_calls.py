@@ -3,6 +3,7 @@
 import secrets
 import time
 from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
 from typing import Any, TypeVar
 
 from .. import _json, problems
@@ -10,7 +11,7 @@ from .._answer import Answer, error_of
 from .._deadline import Deadline
 from .._errors import BerthError, ConnectionLost
 from .._retry import Timing, is_transient, pause
-from .._server import Server
+from .._server import Server, expiry_of, origin_of
 from ._http import AsyncHttp
 from ._io import sleep, token_of
 
@@ -104,7 +105,7 @@ class AsyncCalls:
             except problems.Unauthenticated as error:
                 # The token may have been renewed since it was read.
                 if was_renewed or await token_of(self.server.token) == token:
-                    raise self._refused(error) from None
+                    raise self._refused(error, token) from None
                 was_renewed = True
             except BerthError as error:
                 failures.append(error)
@@ -133,8 +134,10 @@ class AsyncCalls:
             raise deadline.exceeded(what, error)
         await sleep(wait)
 
-    def _refused(self, error: problems.Unauthenticated) -> problems.Unauthenticated:
-        again = "" if isinstance(self.server.token, str) else " The token was read again, and is refused."
-        return problems.Unauthenticated(
-            error.code, error.detail + again, status=error.status, request_id=error.request_id
-        )
+    def _refused(self, error: problems.Unauthenticated, token: str) -> problems.Unauthenticated:
+        given = self.server.token
+        again = "" if isinstance(given, str) else " The token was read again, and is refused."
+        expiry = expiry_of(token)
+        over = f", and expired at {expiry.isoformat()}" if expiry and expiry < datetime.now(UTC) else ""
+        detail = f"{error.detail}{again} It is from {origin_of(given)}{over}."
+        return problems.Unauthenticated(error.code, detail, status=error.status, request_id=error.request_id)

@@ -2,6 +2,7 @@ import hashlib
 from types import TracebackType
 from typing import Self
 
+from .._deadline import Deadline
 from .._errors import BerthError, ContentDamaged
 from .._retry import is_transient
 from ._calls import AsyncCalls
@@ -11,12 +12,12 @@ from ._streaming import AsyncStreaming
 class AsyncDownload:
     """The content of an artifact in pieces. After a lost connection it goes on where it was."""
 
-    def __init__(self, calls: AsyncCalls, path: str, size: int, digest: str, deadline: float | None) -> None:
+    def __init__(self, calls: AsyncCalls, path: str, size: int, digest: str, deadline: Deadline) -> None:
         self._calls = calls
         self._path = path
         self._size = size
         self._digest = digest
-        self._deadline = calls.deadline(deadline)
+        self._deadline = deadline
         self._hash = hashlib.sha256()
         self._given = 0
         self._skip = 0

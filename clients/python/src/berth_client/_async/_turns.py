@@ -44,13 +44,19 @@ class AsyncTurns:
         return turn
 
     async def list(
-        self, *, phase: str | None = None, label_selector: str | None = None, deadline: float | None = None
+        self,
+        *,
+        phase: str | None = None,
+        label_selector: str | None = None,
+        specs: bool = True,
+        deadline: float | None = None,
     ) -> "AsyncIterator[AsyncTurn]":
         """Iterates over the turns, without inputs, outputs and logs.
 
-        `phase`: those in this phase, or in several with commas. `deadline` is that of each page.
+        `phase`: those in this phase, or in several with commas. `specs`: False leaves out what most programs do not need of their specs.
+        `deadline` is that of each page.
         """
-        filters = {"phase": phase, "labelSelector": label_selector}
+        filters = {"phase": phase, "labelSelector": label_selector, "specs": None if specs else "false"}
         async for answer, item in pages(self._calls, self._session._path("turns"), filters, deadline):
             data: wire.Turn = item
             yield answer.read(lambda: AsyncTurn(self._calls, self._session, data["metadata"]["name"], data))

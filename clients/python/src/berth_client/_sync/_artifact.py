@@ -3,6 +3,8 @@ import errno
 import os
 from typing import TYPE_CHECKING
 
+from .._deadline import Deadline
+from .._errors import ContentDamaged
 from .._partial import PartialFile
 from ._calls import Calls
 from ._download import Download
@@ -30,25 +32,44 @@ class Artifact:
         Raises ContentDamaged after the last piece where the content does not have the digest, DeadlineExceeded where the server does not
         answer within the deadline.
         """
-        return Download(self._calls, self._path, self.bytes, self.digest, deadline)
+        return self._stream(self._calls.deadline(deadline))
 
     def read(self, *, deadline: float | None = None) -> bytes:
-        """Returns the content, which is at most 16 MiB."""
-        with self.stream(deadline=deadline) as pieces:
-            return b"".join([piece for piece in pieces])
+        """Returns the content, which is at most 16 MiB. A content that is damaged is read once more."""
+        until = self._calls.deadline(deadline)
+        try:
+            return self._read(until)
+        except ContentDamaged:
+            return self._read(until)
 
     def save(self, path: "str | os.PathLike[str]", *, deadline: float | None = None) -> None:
         """Writes the content to a file, which gets its name when it is whole. A file of this name is replaced.
 
-        Whatever ends the call before leaves no partial file. Raises OSError, and as `stream` does.
+        A content that is damaged is read once more. Whatever ends the call before leaves no partial file. Raises OSError, and as `stream`
+        does.
         """
         if os.path.isdir(path):
             raise IsADirectoryError(errno.EISDIR, "it is a folder: give the path of the file", os.fspath(path))
+        until = self._calls.deadline(deadline)
         with PartialFile(path, self.executable) as file:
-            with self.stream(deadline=deadline) as pieces:
-                for piece in pieces:
-                    file.write(piece)
+            try:
+                self._write(file, until)
+            except ContentDamaged:
+                file.clear()
+                self._write(file, until)
             file.finish()
+
+    def _stream(self, until: Deadline) -> "Download":
+        return Download(self._calls, self._path, self.bytes, self.digest, until)
+
+    def _read(self, until: Deadline) -> bytes:
+        with self._stream(until) as pieces:
+            return b"".join([piece for piece in pieces])
+
+    def _write(self, file: PartialFile, until: Deadline) -> None:
+        with self._stream(until) as pieces:
+            for piece in pieces:
+                file.write(piece)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.name!r}, {self.bytes} bytes>"

@@ -74,9 +74,11 @@ export interface ResponseInfo {
   description: string;
   /** `Text` is text/plain, `File` of any type. */
   schema?: z.ZodType | 'Text' | 'File' | EventStream;
-  /** Contents of other types, by type. */
-  also?: Record<string, z.ZodType | 'File'>;
+  /** Contents of other types, by type; of several schemas the content has one. */
+  also?: Record<string, readonly z.ZodType[] | 'File'>;
   headers?: readonly AnswerHeader[];
+  /** Headers that come behind the content. */
+  trailers?: readonly AnswerHeader[];
 }
 
 export interface RouteInfo {

@@ -14,6 +14,8 @@ const HEADERS = {
   'Berth-File-Type': 'file, folder, link or other.',
   'Berth-File-Mode': 'Permissions, octal.',
   'Berth-File-Kept': 'How long the change stays: State, Volume or Pod, as `kept` of a PUT.',
+  'Berth-File-Problem-Count': 'Number of entries that the archive does not have as they were.',
+  'Berth-File-Problems': 'The first of these entries: JSON in ASCII, a list of FileProblem.',
   'Berth-Output-Next': 'Position behind the output that there was when the request came.',
   'Retry-After': 'Seconds until the request is worth another try.',
   'WWW-Authenticate': 'Bearer: the request needs a token.',
@@ -24,7 +26,7 @@ type Name = keyof typeof HEADERS;
 /** A header that every such answer has or, with `?`, that some have. */
 export type AnswerHeader = Name | `${Name}?`;
 
-const NUMBERS: readonly string[] = ['Retry-After', 'Berth-Output-Next'] satisfies Name[];
+const NUMBERS: readonly string[] = ['Retry-After', 'Berth-Output-Next', 'Berth-File-Problem-Count'] satisfies Name[];
 
 const keyOf = (header: AnswerHeader) => header.replace('?', '.optional');
 

@@ -1,5 +1,6 @@
 /** JSON Schemas of the document, made of the schemas that the server checks with. */
 import * as z from 'zod';
+import { turnErrorCodes } from '../../core/resources/reasons.ts';
 import { turnStatus } from '../../core/resources/turn.ts';
 import { inputs, outputs } from './names.ts';
 import { flagText, portText } from './schemas.ts';
@@ -8,6 +9,11 @@ export type Json = Record<string, unknown>;
 
 /** Enums of answers that never get another value. */
 const CLOSED: ReadonlySet<z.core.$ZodType> = new Set([turnStatus.shape.conditions.unwrap().element.shape.status]);
+
+/** Known values of texts of answers. */
+const KNOWN: ReadonlyMap<z.core.$ZodType, readonly string[]> = new Map([
+  [turnStatus.shape.error.unwrap().shape.code, turnErrorCodes],
+]);
 
 /** Schemas of values that are texts in a URL. */
 const IN_URLS: ReadonlyMap<z.core.$ZodType, Json> = new Map<z.core.$ZodType, Json>([
@@ -64,6 +70,8 @@ function options(io: 'input' | 'output') {
       // Only in JavaScript \0 alone is NUL.
       if (typeof jsonSchema.pattern === 'string') jsonSchema.pattern = jsonSchema.pattern.replaceAll('\\0', '\\x00');
       if (io === 'input') return;
+      const known = KNOWN.get(zodSchema);
+      if (known) jsonSchema['x-extensible-enum'] = known;
       // A later version may have more fields and more values of an enum.
       if (jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;
       if (jsonSchema.enum !== undefined && !CLOSED.has(zodSchema)) {

@@ -116,6 +116,8 @@ const answers = {
   CommandInputTaken: bodies.inputTaken,
   FileEntry: bodies.fileList.shape.items.element,
   FileList: bodies.fileList,
+  FileProblem: bodies.fileProblem,
+  PathEntry: bodies.pathEntry,
   FileWritten: bodies.fileWritten,
   Problem: problemSchema,
   FieldError: problemSchema.shape.errors.unwrap().element,

@@ -60,7 +60,9 @@ function operation(route: Route, tag: string): Json {
   for (const [status, response] of Object.entries(route.responses)) {
     const headers = headersOf([...ALWAYS, 'X-Request-Id', ...(response.headers ?? [])]);
     const body = route.method === 'HEAD' ? {} : content(status, response);
-    responses[status] = { description: response.description, headers, ...body };
+    // OpenAPI has no word for trailers.
+    const trailers = response.trailers && { 'x-trailers': headersOf(response.trailers) };
+    responses[status] = { description: response.description, headers, ...trailers, ...body };
   }
   for (const [status, codes] of byStatus(codesOf(route))) responses[status] = problemRef(status, codes);
   return {
@@ -88,7 +90,7 @@ function content(status: string, { schema, also = {} }: ResponseInfo): Json {
   if (schema === 'File') {
     const others = Object.entries(also).map(([type, other]) => [
       type,
-      { schema: other === 'File' ? BINARY : schemaOf(other) },
+      { schema: other === 'File' ? BINARY : { oneOf: other.map(schemaOf) } },
     ]);
     return { content: { ...BYTES, ...Object.fromEntries(others) } };
   }

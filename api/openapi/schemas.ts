@@ -315,6 +315,22 @@ const fileEntry = z.strictObject({
   modified: timestamp().describe('Time of the last change.'),
   target: z.string().optional().describe('Target of a link.'),
 });
+export const pathEntry = fileEntry
+  .extend({
+    name: z.string().describe('Last name of the path; for a root its own.'),
+    version: z.string().optional().describe('Changes with everything that is done to a file.'),
+  })
+  .describe('What is at a path.');
+export const fileProblem = z
+  .strictObject({
+    name: z.string().describe('Path within the folder.'),
+    reason: z
+      .enum(['Pipe', 'Socket', 'Device', 'System', 'Unreadable', 'Grew', 'Shrank', 'Rewritten'])
+      .describe(
+        'Pipe, Socket, Device, System (of proc, sys or dev), Unreadable: it is not in the archive. Grew: the archive has its beginning. Shrank: its end is filled with zeros. Rewritten: it changed while it was read.',
+      ),
+  })
+  .describe('An entry of a folder that its archive does not have as it was.');
 export const fileList = z.strictObject({ items: z.array(fileEntry) }).describe('What a folder has.');
 export const fileWritten = z
   .strictObject({

@@ -5,7 +5,7 @@ import { ROOTS } from '../../core/enter/hello.ts';
 import { encoded } from '../answers/file-answer.ts';
 import { enter } from '../inside/enter.ts';
 import { Download } from '../inside/files.ts';
-import { fileList, insideQuery, sessionParams } from '../openapi/schemas.ts';
+import { fileList, insideQuery, pathEntry, sessionParams } from '../openapi/schemas.ts';
 import { Problem } from '../problems/problems.ts';
 import { type Answer, type Call, type Route, route, type Services } from '../route.ts';
 
@@ -66,10 +66,11 @@ const common = {
   headers,
   responses: {
     200: {
-      description: 'The file, the archive, or the list.',
+      description: 'The file, the archive, the list, or what is at the path.',
       schema: 'File' as const,
-      also: { 'application/x-tar': 'File' as const, 'application/json': fileList },
+      also: { 'application/x-tar': 'File' as const, 'application/json': [fileList, pathEntry] },
       headers: [...FACTS, 'Accept-Ranges?', 'Content-Disposition?'] as const,
+      trailers: ['Repr-Digest?', 'Berth-File-Problem-Count?', 'Berth-File-Problems?'] as const,
     },
     206: {
       description: 'The part of the file that Range asks for.',
@@ -148,8 +149,7 @@ async function entryAt(call: FileCall, services: Services): Promise<Answer> {
   const { frames, trace } = await enter(call, services, { want: 'stat', root, path });
   frames.close();
   trace.end();
-  fileEntry.parse(frames.ready);
-  return { status: 200, body: frames.ready as object };
+  return { status: 200, body: frames.ready as object, headers: factsOf(fileEntry.parse(frames.ready)) };
 }
 
 async function read(call: FileCall, services: Services): Promise<Answer> {

@@ -1,3 +1,58 @@
+const turnErrors = {
+  Cancelled: 'The turn was cancelled before it had a result.',
+  ApprovalTimeout: 'The request for an approval was not decided within timeouts.approval.',
+  TurnTimedOut: 'The turn ran longer than its timeout and was stopped.',
+  Stalled: 'The turn wrote nothing and told nothing for timeouts.stall, and was stopped.',
+  AgentFailed: 'The agent said that it failed, or ended with a non-zero exit code.',
+  MissingEnvelope:
+    'The agent ended without a result; the message says what was found instead and how to give one. agent.result says where Berth looks for it.',
+  InvalidResult: 'The agent’s result is not what agent.result asks for.',
+  InputMissing:
+    'The turn has no input, and its agent needs one; the message says which. Create a new Turn with it: null counts as none.',
+  InvalidInput: 'The input is not what agent.input can take; the message names the field.',
+  InputTooLarge: 'The input is larger than 128 KiB.',
+  InputTooDeep:
+    'The input has more than 64 arrays and objects within each other; the message names the place. Flatten it, or pass the data as a string.',
+  MemoryLimit:
+    'The processes used more memory than sandbox.limits.memory, or nearly all that the pod may use, and were stopped; the message has both numbers. Raise the limit, or give the agent less to do.',
+  CpuLimit: 'The processes used more CPU time than sandbox.limits.cpuSeconds and were stopped.',
+  FileSizeLimit: 'A process wrote a file larger than sandbox.limits.fileSize and was stopped.',
+  TooManyProcesses: 'More processes ran at once than sandbox.limits.processes; all of them were stopped.',
+  LimitNotSet:
+    'A limit of the sandbox cannot be set where the agent should run, so it was not started; the message names the limit.',
+  CommandNotFound: 'The program in agent.command does not exist in the image.',
+  CommandNotExecutable: 'The program in agent.command cannot be executed.',
+  WorkingDirInvalid: 'agent.workingDir does not exist or is not a directory.',
+  ResultRejected: 'The result cannot be stored: it is over a size limit.',
+  StateTooLarge:
+    'The state directory is larger than persistence.maxState, or than Berth can store; the last state stored still stands. Until it is smaller, or maxState is raised, the session keeps its pod; without the pod it goes on from that state.',
+  ArtifactsTooLarge:
+    'What the turn left in BERTH_OUTPUT_DIR has more bytes or files than artifacts.maxBytes and maxFiles of the class allow; the message has the numbers. None of it is kept, the output is. Leave less there, or have the class allow more.',
+  ArtifactsNotStored:
+    'What the turn left in BERTH_OUTPUT_DIR could not be stored; the message says why. The output is kept.',
+  OutputTooLarge: 'The output is larger than 8 MiB.',
+  StoreFull:
+    'The namespace has used its share of the store, or its quota there; the message has the bytes. Delete sessions or turns there.',
+  PodLost:
+    'The pod went away while the turn ran; what the turn did is unknown. The session goes on from its last stored state. Give the turn again, or let spec.retry do it, if it may run twice.',
+  OOMKilled:
+    'The container used more memory than its limit and the kernel killed it. Raise resources.limits.memory, or give the agent less to do.',
+  Evicted:
+    'Kubernetes took the pod from its node while the turn ran; the message says why. Give the turn again, or let spec.retry do it, if it may run twice.',
+  DiskFull:
+    'The pod wrote more to its node’s disk than resources.limits.ephemeral-storage and was evicted. The session goes on from its last stored state. Raise the limit, write less, or write to a workspace on a volume.',
+  InputChanged: 'spec.input is not what the turn was begun with; create a new Turn.',
+  SessionReplaced:
+    'The turn was meant for another session than the one that now has this name; create a new Turn for this one.',
+  QueueFull:
+    'As many turns of the session wait as its class allows in limits.maxQueuedTurns; wait until some have ended and give the turn again, or use more sessions.',
+  SessionFinished: 'The session takes one turn only and has had it.',
+  SessionDeleted: 'The session was deleted before the turn had a result.',
+  SessionBroken: 'The session cannot start; its conditions say why.',
+  InternalError:
+    'The runner failed, or the controller fails again and again by an error of its own at this turn; the message says how. The log of the controller has the stack; report it.',
+} as const;
+
 /**
  * Reasons that Berth writes into a condition, an event or a turn's error, each with the sentence that explains it. A
  * reader who meets one in `kubectl describe` finds it here and in `docs/reference/reasons.md`.
@@ -182,58 +237,15 @@ export const reasons = {
 
   // Turn: how it ended
   Succeeded: 'The agent’s result, state and artifacts are stored.',
-  Cancelled: 'The turn was cancelled before it had a result.',
-  ApprovalTimeout: 'The request for an approval was not decided within timeouts.approval.',
-  TurnTimedOut: 'The turn ran longer than its timeout and was stopped.',
-  Stalled: 'The turn wrote nothing and told nothing for timeouts.stall, and was stopped.',
-  AgentFailed: 'The agent said that it failed, or ended with a non-zero exit code.',
-  MissingEnvelope:
-    'The agent ended without a result; the message says what was found instead and how to give one. agent.result says where Berth looks for it.',
-  InvalidResult: 'The agent’s result is not what agent.result asks for.',
-  InputMissing:
-    'The turn has no input, and its agent needs one; the message says which. Create a new Turn with it: null counts as none.',
-  InvalidInput: 'The input is not what agent.input can take; the message names the field.',
-  InputTooLarge: 'The input is larger than 128 KiB.',
-  InputTooDeep:
-    'The input has more than 64 arrays and objects within each other; the message names the place. Flatten it, or pass the data as a string.',
-  MemoryLimit:
-    'The processes used more memory than sandbox.limits.memory, or nearly all that the pod may use, and were stopped; the message has both numbers. Raise the limit, or give the agent less to do.',
-  CpuLimit: 'The processes used more CPU time than sandbox.limits.cpuSeconds and were stopped.',
-  FileSizeLimit: 'A process wrote a file larger than sandbox.limits.fileSize and was stopped.',
-  TooManyProcesses: 'More processes ran at once than sandbox.limits.processes; all of them were stopped.',
-  LimitNotSet:
-    'A limit of the sandbox cannot be set where the agent should run, so it was not started; the message names the limit.',
-  CommandNotFound: 'The program in agent.command does not exist in the image.',
-  CommandNotExecutable: 'The program in agent.command cannot be executed.',
-  WorkingDirInvalid: 'agent.workingDir does not exist or is not a directory.',
-  ResultRejected: 'The result cannot be stored: it is over a size limit.',
-  StateTooLarge:
-    'The state directory is larger than persistence.maxState, or than Berth can store; the last state stored still stands. Until it is smaller, or maxState is raised, the session keeps its pod; without the pod it goes on from that state.',
-  ArtifactsTooLarge:
-    'What the turn left in BERTH_OUTPUT_DIR has more bytes or files than artifacts.maxBytes and maxFiles of the class allow; the message has the numbers. None of it is kept, the output is. Leave less there, or have the class allow more.',
-  ArtifactsNotStored:
-    'What the turn left in BERTH_OUTPUT_DIR could not be stored; the message says why. The output is kept.',
-  OutputTooLarge: 'The output is larger than 8 MiB.',
-  StoreFull:
-    'The namespace has used its share of the store, or its quota there; the message has the bytes. Delete sessions or turns there.',
-  PodLost:
-    'The pod went away while the turn ran; what the turn did is unknown. The session goes on from its last stored state. Give the turn again, or let spec.retry do it, if it may run twice.',
-  OOMKilled:
-    'The container used more memory than its limit and the kernel killed it. Raise resources.limits.memory, or give the agent less to do.',
-  Evicted:
-    'Kubernetes took the pod from its node while the turn ran; the message says why. Give the turn again, or let spec.retry do it, if it may run twice.',
-  DiskFull:
-    'The pod wrote more to its node’s disk than resources.limits.ephemeral-storage and was evicted. The session goes on from its last stored state. Raise the limit, write less, or write to a workspace on a volume.',
-  InputChanged: 'spec.input is not what the turn was begun with; create a new Turn.',
-  SessionReplaced:
-    'The turn was meant for another session than the one that now has this name; create a new Turn for this one.',
-  QueueFull:
-    'As many turns of the session wait as its class allows in limits.maxQueuedTurns; wait until some have ended and give the turn again, or use more sessions.',
-  SessionFinished: 'The session takes one turn only and has had it.',
-  SessionDeleted: 'The session was deleted before the turn had a result.',
-  SessionBroken: 'The session cannot start; its conditions say why.',
-  InternalError:
-    'The runner failed, or the controller fails again and again by an error of its own at this turn; the message says how. The log of the controller has the stack; report it.',
+  ...turnErrors,
 } as const;
 
 export type Reason = keyof typeof reasons;
+
+/** Codes that a turn's error has, beside those of a session that cannot start. */
+export const turnErrorCodes: readonly Reason[] = [
+  ...(Object.keys(turnErrors) as (keyof typeof turnErrors)[]),
+  'LifetimeExceeded',
+  'StartFailed',
+  'StateNotStored',
+];

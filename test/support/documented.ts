@@ -40,11 +40,18 @@ function bodyProblems(content: Json, headers: Headers, body: unknown): string[] 
   const [type = ''] = (headers.get('content-type') ?? '').split(';');
   if (body === undefined || content === undefined || 'application/octet-stream' in content) return [];
   if (!content[type]) return [`content of the type ${type} is not listed`];
-  const { schema } = content[type];
+  return unlikeSchema(content[type].schema, body);
+}
+
+/** Returns how a value differs from the schema of this name. */
+export const unlike = (name: string, value: unknown): string[] =>
+  unlikeSchema({ $ref: `#/components/schemas/${name}` }, value);
+
+function unlikeSchema(schema: Json, value: unknown): string[] {
   const key = JSON.stringify(schema);
   const validator = validators.get(key) ?? new Validator({ ...schema, components: document.components }, '2020-12');
   validators.set(key, validator);
-  const { valid, errors } = validator.validate(body);
+  const { valid, errors } = validator.validate(value);
   return valid ? [] : errors.map(({ instanceLocation, error }) => `${instanceLocation}: ${error}`);
 }
 

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { get } from 'node:http';
 import { afterAll, beforeAll, describe, test } from 'vitest';
+import { unlike } from '../../support/documented.ts';
 import { pythonAgent } from '../../support/installation.ts';
 import { ApiCluster, EVERYTHING, KeptLog, type Rule } from './support.ts';
 
@@ -62,6 +63,16 @@ describe('files of a session over HTTP', () => {
     assert.equal((await api.call('HEAD', `${FILES}/work/missing`, { token })).status, 404);
   });
 
+  test('are described by an entry', async () => {
+    const { body, headers } = await api.call('GET', `${FILES}/work/a.txt?as=entry`, { token });
+    assert.deepEqual([body.name, body.type, body.bytes], ['a.txt', 'file', 5]);
+    assert.equal(headers.get('etag'), `"${body.version}"`);
+    assert.deepEqual(unlike('PathEntry', body), []);
+    assert.notDeepEqual(unlike('PathEntry', { items: [] }), []);
+    const list = await api.call('GET', `${FILES}/work?as=list`, { token });
+    assert.deepEqual(unlike('FileList', list.body), []);
+  });
+
   test('of a folder are listed', async () => {
     for (const path of ['work', 'work/']) {
       const { body } = await api.call('GET', `${FILES}/${path}?as=list`, { token });
@@ -88,7 +99,9 @@ describe('files of a session over HTTP', () => {
     assert.ok(bytes.includes('ustar') && bytes.includes('hello') && bytes.length % 512 === 0);
     assert.match(trailers['repr-digest'] ?? '', /^sha-256=:.{44}:$/);
     assert.equal(trailers['berth-file-problem-count'], '1');
-    assert.deepEqual(JSON.parse(trailers['berth-file-problems'] ?? ''), [{ name: 'pipe', reason: 'Pipe' }]);
+    const problems: unknown[] = JSON.parse(trailers['berth-file-problems'] ?? '');
+    assert.deepEqual(problems, [{ name: 'pipe', reason: 'Pipe' }]);
+    for (const problem of problems) assert.deepEqual(unlike('FileProblem', problem), []);
   });
 
   test('that cannot be had are refused with the reason', async () => {

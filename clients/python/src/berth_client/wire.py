@@ -1243,6 +1243,35 @@ class FileList(TypedDict):
     items: list[FileEntry]
 
 
+class FileProblem(TypedDict):
+    """An entry of a folder that its archive does not have as it was."""
+
+    name: str
+    """Path within the folder."""
+    reason: str
+    """Pipe, Socket, Device, System (of proc, sys or dev), Unreadable: it is not in the archive. Grew: the archive has its beginning. Shrank: its end is filled with zeros. Rewritten: it changed while it was read."""
+
+
+class PathEntry(TypedDict):
+    """What is at a path."""
+
+    name: str
+    """Last name of the path; for a root its own."""
+    nameBytes: NotRequired[str]
+    """The name as base64, where it is not UTF-8."""
+    type: str
+    bytes: int
+    """Size of a file; 0 of anything else."""
+    mode: str
+    """Permissions, octal."""
+    modified: str
+    """Time of the last change."""
+    target: NotRequired[str]
+    """Target of a link."""
+    version: NotRequired[str]
+    """Changes with everything that is done to a file."""
+
+
 class FileWritten(TypedDict):
     """What was written."""
 

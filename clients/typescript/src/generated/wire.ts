@@ -939,7 +939,7 @@ export type TurnPhase = "Queued" | "Running" | "AwaitingApproval" | "Succeeded" 
 
 export type TurnError = {
   /** Reason in one word, for programs; docs/reference/reasons.md lists all of them. */
-  code: string;
+  code: "Cancelled" | "ApprovalTimeout" | "TurnTimedOut" | "Stalled" | "AgentFailed" | "MissingEnvelope" | "InvalidResult" | "InputMissing" | "InvalidInput" | "InputTooLarge" | "InputTooDeep" | "MemoryLimit" | "CpuLimit" | "FileSizeLimit" | "TooManyProcesses" | "LimitNotSet" | "CommandNotFound" | "CommandNotExecutable" | "WorkingDirInvalid" | "ResultRejected" | "StateTooLarge" | "ArtifactsTooLarge" | "ArtifactsNotStored" | "OutputTooLarge" | "StoreFull" | "PodLost" | "OOMKilled" | "Evicted" | "DiskFull" | "InputChanged" | "SessionReplaced" | "QueueFull" | "SessionFinished" | "SessionDeleted" | "SessionBroken" | "InternalError" | "LifetimeExceeded" | "StartFailed" | "StateNotStored" | (string & {});
   /** Cause, and what to do. */
   message: string;
 };
@@ -1181,6 +1181,33 @@ export type FileEntry = {
 /** What a folder has. */
 export type FileList = {
   items: readonly FileEntry[];
+};
+
+/** An entry of a folder that its archive does not have as it was. */
+export type FileProblem = {
+  /** Path within the folder. */
+  name: string;
+  /** Pipe, Socket, Device, System (of proc, sys or dev), Unreadable: it is not in the archive. Grew: the archive has its beginning. Shrank: its end is filled with zeros. Rewritten: it changed while it was read. */
+  reason: "Pipe" | "Socket" | "Device" | "System" | "Unreadable" | "Grew" | "Shrank" | "Rewritten" | (string & {});
+};
+
+/** What is at a path. */
+export type PathEntry = {
+  /** Last name of the path; for a root its own. */
+  name: string;
+  /** The name as base64, where it is not UTF-8. */
+  nameBytes?: string | undefined;
+  type: "file" | "folder" | "link" | "other" | (string & {});
+  /** Size of a file; 0 of anything else. */
+  bytes: number;
+  /** Permissions, octal. */
+  mode: string;
+  /** Time of the last change. */
+  modified: string;
+  /** Target of a link. */
+  target?: string | undefined;
+  /** Changes with everything that is done to a file. */
+  version?: string | undefined;
 };
 
 /** What was written. */

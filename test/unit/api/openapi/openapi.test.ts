@@ -117,6 +117,23 @@ describe('the OpenAPI document', () => {
     assert.deepEqual(Condition.properties.status.enum, ['True', 'False', 'Unknown']);
   });
 
+  test('the codes of a turn’s error are listed, and may grow', () => {
+    const { code } = document.components.schemas.TurnError.properties;
+    assert.ok(code['x-extensible-enum'].includes('AgentFailed'));
+    assert.ok(code['x-extensible-enum'].includes('PodLost'));
+    assert.equal(code.type, 'string');
+  });
+
+  test('what a path has is an entry or a list, and an archive has trailers', () => {
+    const { content, 'x-trailers': trailers } = operation('getFile').responses['200'];
+    assert.deepEqual(content['application/json'].schema.oneOf, [
+      { $ref: '#/components/schemas/FileList' },
+      { $ref: '#/components/schemas/PathEntry' },
+    ]);
+    assert.ok(document.components.schemas.PathEntry.properties.version);
+    assert.deepEqual(Object.keys(trailers), ['Repr-Digest', 'Berth-File-Problem-Count', 'Berth-File-Problems']);
+  });
+
   test('a flag is a boolean, and a port a number', () => {
     const flags = parametersOf('followEvents').filter(({ name }) => name === 'logs');
     assert.deepEqual(flags[0].schema, { type: 'boolean' });

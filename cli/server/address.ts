@@ -1,17 +1,27 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { namespaceOf, serverUrl } from '../../clients/typescript/src/address.ts';
+import { namespaceOf, POD_TOKEN, serverUrl } from '../../clients/typescript/src/address.ts';
 import type { Connection } from '../../core/kube/connection.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
 import { refused } from '../errors.ts';
 import type { ChosenServer } from './chosen.ts';
 
-/** Connects to the server. Throws a CliError that names the flag and what is wrong with it. */
-export function serverConnection(chosen: ChosenServer, flags: ClusterFlags, cli: Pick<Cli, 'cwd'>): Connection {
-  const { from, tokenFile } = chosen;
+/**
+ * Connects to the server, with the token that is projected to `podToken` where no other is named. Throws a CliError that names the flag and what is wrong
+ * with it.
+ */
+export function serverConnection(
+  chosen: ChosenServer,
+  flags: ClusterFlags,
+  cli: Pick<Cli, 'cwd'>,
+  podToken: string = POD_TOKEN,
+): Connection {
+  const { from, tokenFile = existsSync(podToken) ? podToken : undefined } = chosen;
   const url = checkedUrl(chosen, flags.allowPlainText === true);
   if (tokenFile === undefined) {
-    throw refused(`${from} needs a token: name a file that has one with --token-file or BERTH_TOKEN_FILE`);
+    throw refused(
+      `${from} needs a token: name a file that has one with --token-file or BERTH_TOKEN_FILE; in a pod, mount one with the audience berth at ${podToken}`,
+    );
   }
   const path = resolve(cli.cwd, tokenFile);
   readToken(path);

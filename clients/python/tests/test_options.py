@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from berth_client import Berth, ConfigurationError
+from berth_client import Berth, ConfigurationError, _server
 
 
 @pytest.fixture(autouse=True)
@@ -37,6 +37,20 @@ def test_the_environment_goes_before_the_embedded_cluster_and_the_argument_befor
         assert "https://env.example/berth>" in repr(berth)
     with Berth("http://[::1]:1", token="x", namespace="mine") as berth:
         assert "http://[::1]:1>" in repr(berth) and berth.namespace == "mine"
+
+
+def test_a_pod_takes_the_token_that_is_projected_for_berth_and_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    projected = tmp_path / "projected"
+    monkeypatch.setattr(_server, "_POD_TOKEN", str(projected))
+    monkeypatch.setenv("BERTH_SERVER", "https://env.example")
+    with pytest.raises(ConfigurationError, match="BERTH_SERVER is given without a token"):
+        Berth()
+    projected.write_text("a-token")
+    assert _server.choose_server(None, None, None, False).token == projected
+    monkeypatch.setenv("BERTH_TOKEN_FILE", "/other")
+    assert _server.choose_server(None, None, None, False).token == Path("/other")
 
 
 @pytest.mark.parametrize(

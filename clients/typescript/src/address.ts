@@ -22,31 +22,31 @@ export interface GivenAddress {
 export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Token with the audience of Berth that a pod has by a projected volume, as the documentation shows it. */
-const POD_TOKEN = '/var/run/secrets/berth/token';
+export const POD_TOKEN = '/var/run/secrets/berth/token';
 const POD_NAMESPACE = '/var/run/secrets/kubernetes.io/serviceaccount/namespace';
 /** Folders in which pods have their tokens; a link leads from the one to the other in most images. */
 const POD_FOLDERS = ['/var/run/secrets/', '/run/secrets/'];
 
 /**
- * Returns the address from the options; else from BERTH_SERVER, with the token in BERTH_TOKEN_FILE or a pod's projected one; else that of the embedded
- * cluster of this user. Throws a ConfigurationError that names what is wrong or missing.
+ * Returns the address from the options; else from BERTH_SERVER, with the token in BERTH_TOKEN_FILE or the one that is projected to `podToken`; else that
+ * of the embedded cluster of this user. Throws a ConfigurationError that names what is wrong or missing.
  */
-export function addressOf(given: GivenAddress, env: Environment): Address {
+export function addressOf(given: GivenAddress, env: Environment, podToken: string = POD_TOKEN): Address {
   const fromEnv = env.BERTH_SERVER || undefined;
   const server = given.server ?? fromEnv;
   if (server === undefined) return embeddedAddress(given, env);
   const from = given.server === undefined ? 'BERTH_SERVER' : 'server';
-  const token = given.token ?? tokenFile(env, from);
+  const token = given.token ?? tokenFile(env, from, podToken);
   const url = checkedUrl(server, from, given.allowPlainText === true);
   const ofToken = typeof token === 'object' ? namespaceOf(token.file) : 'default';
   return { server: url, token, namespace: given.namespace ?? ofToken };
 }
 
-function tokenFile(env: Environment, from: string): TokenSource {
+function tokenFile(env: Environment, from: string, podToken: string): TokenSource {
   if (env.BERTH_TOKEN_FILE) return { file: env.BERTH_TOKEN_FILE };
-  if (existsSync(POD_TOKEN)) return { file: POD_TOKEN };
+  if (existsSync(podToken)) return { file: podToken };
   throw new ConfigurationError(
-    `${from} needs a token: give the option token, name a file in BERTH_TOKEN_FILE, or mount a token with the audience berth at ${POD_TOKEN}`,
+    `${from} needs a token: give the option token, name a file in BERTH_TOKEN_FILE, or mount a token with the audience berth at ${podToken}`,
   );
 }
 

@@ -16,10 +16,11 @@ from ._errors import ConfigurationError
 Token: TypeAlias = str | os.PathLike[str] | Callable[[], str | Awaitable[str]]
 """A token, a file that is read for each request, or a function that is called for each request."""
 
-_POD_TOKENS = ("/var/run/secrets/berth/token", "/var/run/secrets/kubernetes.io/serviceaccount/token")
+_POD_TOKEN = "/var/run/secrets/berth/token"
+"""Token with the audience of Berth that a pod has by a projected volume. That of its service account is for the API of Kubernetes alone."""
 _POD_NAMESPACE = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 _WAYS = (
-    "Give server= and token=, or set BERTH_SERVER and BERTH_TOKEN_FILE (in a pod its own token is found), "
+    f"Give server= and token=, or set BERTH_SERVER and BERTH_TOKEN_FILE (in a pod a token at {_POD_TOKEN} is found), "
     'or start an embedded cluster with "berth local up"'
 )
 
@@ -115,9 +116,8 @@ def _pod_token(origin: str) -> Path:
     named = os.environ.get("BERTH_TOKEN_FILE")
     if named:
         return Path(named)
-    for path in _POD_TOKENS:
-        if os.path.exists(path):
-            return Path(path)
+    if os.path.exists(_POD_TOKEN):
+        return Path(_POD_TOKEN)
     raise ConfigurationError(f"{origin} is given without a token. {_WAYS}")
 
 

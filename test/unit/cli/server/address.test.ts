@@ -72,6 +72,16 @@ describe('the server of the HTTP API', () => {
     refuses({ server, tokenFile: file('empty', ' \n') }, /empty is empty/);
     refuses({ server, tokenFile: file('two', 'hidden\nhidden') }, /one line without spaces/);
   });
+  test('gets the token that is projected into the pod where no file is named', async () => {
+    const chosen = { url: 'https://x', from: 'BERTH_SERVER' } as const;
+    const projected = serverConnection(chosen, {}, { cwd: root }, token);
+    assert.deepEqual(await projected.headers?.(), { authorization: 'Bearer abc.def' });
+    const named = { ...chosen, tokenFile: file('named', 'other') };
+    const other = serverConnection(named, {}, { cwd: root }, token);
+    assert.deepEqual(await other.headers?.(), { authorization: 'Bearer other' });
+    const missing = join(root, 'missing');
+    assert.throws(() => serverConnection(chosen, {}, { cwd: root }, missing), /audience berth at .*missing$/);
+  });
   test('gets the token that the file has at each request', async () => {
     const path = file('rotated', 'first');
     const { headers } = connect({ server: 'https://x', tokenFile: path });

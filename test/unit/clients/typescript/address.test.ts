@@ -68,6 +68,19 @@ describe('the address of a client', () => {
     assert.equal(addressOf(plain, {}).server, plain.server);
   });
 
+  test('of BERTH_SERVER has the token that is projected into the pod, unless BERTH_TOKEN_FILE names another', () => {
+    const podToken = join(folder, 'projected');
+    writeFileSync(podToken, 'a-token');
+    const env = { BERTH_SERVER: 'https://berth.example' };
+    assert.deepEqual(addressOf({}, env, podToken).token, { file: podToken });
+    assert.deepEqual(addressOf({}, { ...env, BERTH_TOKEN_FILE: '/other' }, podToken).token, { file: '/other' });
+    assert.equal(addressOf({ token: 't' }, env, podToken).token, 't');
+    assert.throws(
+      () => addressOf({}, env, join(folder, 'missing')),
+      /mount a token with the audience berth at .*missing$/,
+    );
+  });
+
   test('without a token is refused, and says where one can be', () => {
     assert.throws(
       () => addressOf({}, { BERTH_SERVER: 'https://berth.example' }),

@@ -30,7 +30,7 @@ class Berth:
     """Client of Berth's HTTP API.
 
     Without `server`: BERTH_SERVER, else the embedded cluster of this machine. `token` is a token, a `pathlib.Path` of a file that is read
-    for each request, or a function that is called for each; without it: BERTH_TOKEN_FILE, else a pod's own token. `deadline` is the time
+    for each request, or a function that is called for each; without it: BERTH_TOKEN_FILE, else the token that is projected into the pod. `deadline` is the time
     of a call with all its tries, in seconds. `verify`: a TLS context, for a certificate authority of your own. `max_answer`: bytes that an
     answer may have in memory. Raises ConfigurationError.
     """

@@ -19,7 +19,7 @@ $(3) env TIMES=$(1) NODE_COMPILE_CACHE=$(CURDIR)/build/compile-cache \
   --reporter=default --reporter=./test/support/suite-report.ts --reporter=./test/times/reporter.ts --outputFile=build/reports/$(1).json
 endef
 
-.PHONY: help install generate check quick times proof test unit sim sim-long sim-seeds sim-digests sim-figures coverage mutation generators integration e2e e2e-images chart-lint demo images package keeper agents client-faults kill-loop bench bench-compare bench-runner cluster-up cluster-down clean
+.PHONY: help install generate check quick times proof test unit sim sim-long sim-seeds sim-digests sim-figures coverage mutation generators integration e2e e2e-images chart-lint demo images package keeper agents client-faults client-runtimes kill-loop bench bench-compare bench-runner cluster-up cluster-down clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,7 +52,7 @@ quick: $(INSTALLED) $(KEEPER) ## before each commit: types, style, unit tests of
 
 # What takes hours, one after the other; each goes on where one before it has failed.
 proof: $(INSTALLED) $(KEEPER) ## before a release: what CI has no time for; many seeds, the oldest Kubernetes, kill loops, mutation
-	@failed=; for part in 'chart-lint' 'sim-long SEEDS=5000 FROM=301' 'unit ONLY=runner/state/state-trees BERTH_TREES=2000' 'integration ONLY=runner/one-moment BERTH_MOMENTS=20' 'kill-loop MODE=cluster' 'kill-loop MODE=controller' 'e2e KUBERNETES=oldest' 'client-faults' 'mutation COUNT=300'; do \
+	@failed=; for part in 'chart-lint' 'sim-long SEEDS=5000 FROM=301' 'unit ONLY=runner/state/state-trees BERTH_TREES=2000' 'integration ONLY=runner/one-moment BERTH_MOMENTS=20' 'kill-loop MODE=cluster' 'kill-loop MODE=controller' 'e2e KUBERNETES=oldest' 'client-faults' 'client-runtimes' 'mutation COUNT=300'; do \
 	  echo "proof: make $$part"; $(MAKE) --no-print-directory $$part || failed="$$failed make $$part;"; \
 	done; test -z "$$failed" || { echo "proof: failed:$$failed" >&2; exit 1; }
 
@@ -112,6 +112,9 @@ agents: $(INSTALLED) $(KEEPER) ## Claude Code, Codex CLI and Gemini CLI beside a
 
 client-faults: $(INSTALLED) $(KEEPER) ## both clients in all scenarios, with each fault at each exchange; ONLY='follow, python, cut-id' COUNT=60 SEED=1
 	$(NODE) --disable-warning=ExperimentalWarning test/conformance/main.ts --only '$(ONLY)' --count $(or $(COUNT),100000) --seed $(or $(SEED),1)
+
+client-runtimes: $(INSTALLED) $(KEEPER) ## both clients on what else they have to hold on: Node 20 and 22, Deno, Bun, the oldest httpx2; installs them, 380 MB, into the user's cache; ONLY, COUNT, SEED
+	$(NODE) --disable-warning=ExperimentalWarning test/conformance/main.ts --runtimes --only '$(ONLY)' --count $(or $(COUNT),60) --seed $(or $(SEED),1)
 
 # Ends early after MINUTES (10). A seed gives the same turns, kills and pauses; what they meet differs from run to run.
 kill-loop: $(INSTALLED) $(KEEPER) ## sessions on an embedded cluster that is killed and started again; KILLS=50 SEED=1 MODE=cluster|controller

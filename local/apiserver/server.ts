@@ -6,7 +6,7 @@ import { AdmissionPolicies } from './admission/policies.ts';
 import { Authenticator } from './auth/authenticate.ts';
 import { serverKeys } from './auth/keys.ts';
 import { Rbac } from './auth/rbac.ts';
-import { requestToken, reviews as reviewsOf } from './auth/reviews.ts';
+import { reviews as reviewsOf } from './auth/reviews.ts';
 import { ServiceTokens } from './auth/service-tokens.ts';
 import { bootstrap } from './bootstrap.ts';
 import { Controllers } from './controllers/controllers.ts';
@@ -15,7 +15,7 @@ import { garbageCollector } from './controllers/garbage.ts';
 import { namespaceController } from './controllers/namespaces.ts';
 import { Discovery } from './discovery/discovery.ts';
 import { OpenApi } from './discovery/openapi.ts';
-import { statusObject } from './errors.ts';
+import { notFound, statusObject } from './errors.ts';
 import { FaultInjection } from './faults.ts';
 import { Api } from './http/api.ts';
 import { Connections } from './http/connections.ts';
@@ -159,9 +159,9 @@ export async function startApiServer(options: ApiServerOptions): Promise<ApiServ
       return connections.cut(`Bearer ${token}`);
     },
     accountToken({ namespace, name }, { audience, seconds }) {
-      const body = { spec: { audiences: [audience], expirationSeconds: seconds } };
-      const { status } = requestToken(store, serviceTokens, namespace, name, body, clock.now());
-      return (status as { token: string }).token;
+      const account = store.get('serviceaccounts', namespace, name);
+      if (!account) throw notFound({ group: '', plural: 'serviceaccounts' }, name);
+      return serviceTokens.mint({ namespace, name, uid: account.metadata.uid as string }, [audience], seconds).token;
     },
     kubeconfig: (token) => kubeconfig(url, keys.certificate, token),
     close() {

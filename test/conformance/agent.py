@@ -12,9 +12,13 @@ request = json.loads(sys.stdin.readline())
 given = request["input"]
 with open(os.environ["RUNS_FILE"], "a") as runs:
     runs.write(given["mark"] + "\n")
-for n in range(given.get("lines", 0)):
-    print("line", n, "of ünï😀", flush=True)
-    berth_agent.event({"n": n, "text": "ünï😀"})
+lines = given.get("lines", 0)
+events = given.get("events", lines)
+for n in range(max(lines, events)):
+    if n < lines:
+        print("line", n, "of ünï😀", flush=True)
+    if n < events:
+        berth_agent.event({"n": n, "text": "ünï😀" + "x" * given.get("bytes", 0)})
 time.sleep(given.get("sleep", 0))
 if "ask" in given:
     print("told", berth_agent.approve(given["ask"], {"why": "conformance"})["decision"], flush=True)

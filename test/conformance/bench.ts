@@ -16,8 +16,14 @@ const AGENT_MODULE = join(import.meta.dirname, '../../clients/python');
 const ARTIFACT_BYTES = 16 * 1024 * 1024;
 /** Session whose only turn has left the artifact. */
 const STORE = 'store';
-/** Sessions that a list has in pages. */
-const LISTED = 27;
+/** Sessions that a list has in pages, and bytes of each: a page has 4 MiB. */
+const LISTED = 250;
+const LISTED_BYTES = 40_000;
+/** Creates at a time. */
+const AT_ONCE = 25;
+
+/** Names of so many sessions that a list has, in their order. */
+export const listedNames = (count: number): string[] => Array.from({ length: count }, (_, at) => `listed-${at}`).sort();
 
 export class Bench {
   readonly api: ApiCluster;
@@ -29,7 +35,10 @@ export class Bench {
   /** Sessions with an idle pod, one for each run at a time. */
   readonly lanes: readonly string[];
   readonly #runsFile: string;
-  #program: ApiProgram | undefined;
+  /** Name of the service account that all clients are. */
+  readonly #account: string;
+  /** Programs by their environment. */
+  readonly #programs = new Map<string, Promise<ApiProgram>>();
 
   private constructor(
     api: ApiCluster,
@@ -39,7 +48,8 @@ export class Bench {
       artifact,
       lanes,
       runsFile,
-    }: Record<'token' | 'wrongToken' | 'artifact' | 'runsFile', string> & { lanes: string[] },
+      account,
+    }: Record<'token' | 'wrongToken' | 'artifact' | 'runsFile' | 'account', string> & { lanes: string[] },
   ) {
     this.api = api;
     this.token = token;
@@ -47,6 +57,7 @@ export class Bench {
     this.artifact = artifact;
     this.lanes = lanes;
     this.#runsFile = runsFile;
+    this.#account = account;
   }
 
   static async start(lanes: number): Promise<Bench> {
@@ -66,10 +77,10 @@ export class Bench {
       },
     );
     api.cluster.startController(ONE_LEADER);
-    const { token } = await api.user([...EVERYTHING, { verbs: ['*'], resources: ['approvals'] }]);
-    const names = Array.from({ length: lanes }, (_, lane) => `lane-${lane}`);
+    const { name: user, token } = await api.user([...EVERYTHING, { verbs: ['*'], resources: ['approvals'] }]);
+    const ofLanes = Array.from({ length: lanes }, (_, lane) => `lane-${lane}`);
     await Promise.all(
-      [...names, STORE].map(async (name) => {
+      [...ofLanes, STORE].map(async (name) => {
         await api.cluster.create(name, {});
         const input = { mark: name, ...(name === STORE && { files: { 'large.bin': ARTIFACT_BYTES } }) };
         await api.cluster.turn(name, `${name}-first`, input);
@@ -78,16 +89,23 @@ export class Bench {
       }),
     );
     // Large, so that a page has room for few.
-    const annotations = { note: 'x'.repeat(200_000) };
-    for (let at = 0; at < LISTED; at++) {
-      const metadata = { name: `listed-${at}`, namespace: 'default', labels: { listed: 'yes' }, annotations };
-      await client.create(sessions, { apiVersion: 'berth.dev/v1alpha1', kind: 'Session', metadata, spec: {} } as never);
-    }
+    const annotations = { note: 'x'.repeat(LISTED_BYTES) };
+    const names = listedNames(LISTED).values();
+    await Promise.all(
+      Array.from({ length: AT_ONCE }, async () => {
+        for (const name of names) {
+          const metadata = { name, namespace: 'default', labels: { listed: 'yes' }, annotations };
+          const session = { apiVersion: 'berth.dev/v1alpha1', kind: 'Session', metadata, spec: {} };
+          await client.create(sessions, session as never);
+        }
+      }),
+    );
     const pattern = Buffer.from(Array.from({ length: 251 }, (_, byte) => byte));
     const content = Buffer.alloc(ARTIFACT_BYTES, pattern);
     const artifact = createHash('sha256').update(content).digest('hex');
+    const account = user.split(':').at(-1) as string;
     const wrongToken = `${token.slice(0, -20)}${'x'.repeat(20)}`;
-    return new Bench(api, { token, wrongToken, artifact, lanes: names, runsFile });
+    return new Bench(api, { token, wrongToken, artifact, lanes: ofLanes, runsFile, account });
   }
 
   /** Port of the server in this process. */
@@ -95,16 +113,24 @@ export class Bench {
     return Number(new URL(this.api.url).port);
   }
 
-  /** Port of the API as a program, which is started where there is none. */
-  async program(): Promise<number> {
-    this.#program ??= await this.api.startProgram();
-    return this.#program.port;
+  /** Port of the API as a program with this environment, which is started where there is none. */
+  async program(env: Record<string, string>): Promise<number> {
+    const key = JSON.stringify(env);
+    const program = this.#programs.get(key) ?? this.api.startProgram(env);
+    this.#programs.set(key, program);
+    return (await program).port;
   }
 
   /** Kills the program and starts another; resolves with its port. */
-  async restart(): Promise<number> {
-    await this.#end();
-    return this.program();
+  async restart(env: Record<string, string>): Promise<number> {
+    await this.#end(JSON.stringify(env));
+    return this.program(env);
+  }
+
+  /** Returns a token that is valid for `seconds`. */
+  expiringToken(seconds: number): string {
+    const account = { namespace: 'default', name: this.#account };
+    return this.api.cluster.server.accountToken(account, { audience: 'berth', seconds });
   }
 
   /** Marks of all inputs that have run, in the order of their beginnings. */
@@ -141,7 +167,7 @@ export class Bench {
   /** Ends everything. Rejects where an input has run more than once. */
   async close(): Promise<void> {
     const runs = this.runs();
-    await this.#end();
+    for (const key of [...this.#programs.keys()]) await this.#end(key);
     await this.api.close();
     assert.deepEqual(
       runs.filter((mark, at) => runs.indexOf(mark) !== at),
@@ -150,9 +176,10 @@ export class Bench {
     );
   }
 
-  async #end(): Promise<void> {
-    const program = this.#program;
-    this.#program = undefined;
+  async #end(key: string): Promise<void> {
+    // One that has not started is not there to be ended.
+    const program = await this.#programs.get(key)?.catch(() => undefined);
+    this.#programs.delete(key);
     program?.child.kill('SIGKILL');
     await program?.closed;
   }

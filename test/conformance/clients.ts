@@ -6,7 +6,7 @@ const HERE = import.meta.dirname;
 const CLIENTS = join(HERE, '../../clients');
 
 export interface Client {
-  name: 'typescript' | 'python' | 'python-sync';
+  name: string;
   command: readonly string[];
   /** Environment of the process; nothing else of this one reaches it. `folder` is its home. */
   env: (folder: string) => Record<string, string>;
@@ -22,9 +22,9 @@ export const TYPESCRIPT: Client = {
 };
 
 /** Returns a half of the Python client; `python` is a Python that has what it needs. */
-export const pythonClient = (name: 'python' | 'python-sync', python: string): Client => ({
+export const pythonClient = (half: 'python' | 'python-sync', python: string, name: string = half): Client => ({
   name,
-  command: [python, '-W', 'error', join(HERE, 'python/main.py'), name === 'python' ? 'async' : 'sync'],
+  command: [python, '-W', 'error', join(HERE, 'python/main.py'), half === 'python' ? 'async' : 'sync'],
   env: (folder) => ({
     HOME: folder,
     PYTHONPATH: join(CLIENTS, 'python/src'),

@@ -18,22 +18,29 @@ export interface Report {
   failures: Failure[];
 }
 
-/** Gets each run with its exchanges and the milliseconds that it took; without exchanges one in which something has not held. */
-type OnRun = (run: Planned, ms: number, exchanges?: readonly Exchange[]) => void;
+/** Gets each run with its exchanges, or with the error of what has not held, and the milliseconds that it took. */
+export type OnRun = (run: Planned, ms: number, result: { exchanges: readonly Exchange[] } | { error: unknown }) => void;
 
 export const nameOf = ({ scenario, client, fault }: Planned) =>
   `${scenario.name}, ${client.name}${fault ? `, ${fault.name} at ${fault.at}` : ''}`;
 
 /** Returns the faults that are possible at the exchanges of a clean run. */
 function faultsOf(planned: Planned, exchanges: readonly Exchange[]): Planned[] {
-  const { without, name: scenario } = planned.scenario;
-  return exchanges.flatMap((exchange, at) => {
+  const { without, name: scenario, faulty } = planned.scenario;
+  const possible = exchanges.flatMap((exchange, at) => {
     const isTurnOf = (name: FaultName) =>
       ALIKE.every((group) => !group.includes(name) || group[(scenario.length + at) % group.length] === name);
     return (Object.keys(FAULTS) as FaultName[])
       .filter((name) => isTurnOf(name) && without[name] === undefined && FAULTS[name](exchange))
       .map((name) => ({ ...planned, fault: { name, at }, clean: exchanges }));
   });
+  return faulty === undefined ? possible : spread(possible, faulty);
+}
+
+/** Returns `count` of the items at equal distances. */
+function spread<T>(items: readonly T[], count: number): T[] {
+  const distance = Math.max(1, items.length / count);
+  return items.filter((_, at) => Math.floor((at + 1) / distance) > Math.floor(at / distance));
 }
 
 /** Returns `count` of the runs, chosen so that as many different faults and scenarios as possible are among them. */
@@ -76,10 +83,10 @@ export async function perform(bench: Bench, runs: readonly Planned[], onRun: OnR
     try {
       const { exchanges, wasMade } = await performed(bench, lane, run);
       if (run.fault && !wasMade) report.notMade++;
-      onRun(run, ms(), exchanges);
+      onRun(run, ms(), { exchanges });
     } catch (error) {
       report.failures.push({ run: nameOf(run), error });
-      onRun(run, ms());
+      onRun(run, ms(), { error });
     }
   };
   const kills = runs.filter(({ fault }) => fault?.name === 'kill');
@@ -102,9 +109,9 @@ export async function performClean(
 ): Promise<{ report: Report; faulty: Planned[] }> {
   const clean = scenarios.flatMap((scenario) => clients.map((client) => ({ scenario, client })));
   const faulty: Planned[] = [];
-  const report = await perform(bench, clean, (run, ms, exchanges) => {
-    onRun(run, ms, exchanges);
-    if (exchanges) faulty.push(...faultsOf(run, exchanges));
+  const report = await perform(bench, clean, (run, ms, result) => {
+    onRun(run, ms, result);
+    if ('exchanges' in result) faulty.push(...faultsOf(run, result.exchanges));
   });
   // The order in which runs end is chance.
   faulty.sort((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1));

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { turns } from '../../core/resources/kinds.ts';
 import { isTerminal, type TurnPhase } from '../../core/resources/turn-phases.ts';
-import type { Bench } from './bench.ts';
+import { type Bench, listedNames } from './bench.ts';
 import type { Client } from './clients.ts';
 import { checkFollowed, type Followed } from './followed.ts';
 import { CUT_SHORT, type Exchange, type Fault, NEEDS_PATIENCE } from './proxy/faults.ts';
@@ -23,6 +23,11 @@ const BACKOFF = { baseMs: 20, maxMs: 200 };
 const DEADLINE_MS = 60_000;
 /** Limit of a run, for one that hangs. */
 const RUN_MS = 90_000;
+/** The same limits for a scenario that takes long. */
+const LONG_DEADLINE_MS = 200_000;
+const LONG_RUN_MS = 240_000;
+/** Time for which `$expiring` is valid, seconds. */
+const EXPIRING_S = 20;
 /** Time to end for a process that has nothing to do any more: shorter than every limit of the client by itself. */
 const EXIT_MS = 10_000;
 /** Requests that a fault may cost. */
@@ -66,20 +71,23 @@ export async function performed(
     tokenFile,
     token: bench.token,
     wrong: bench.wrongToken,
+    expiring: bench.expiringToken(EXPIRING_S),
     warm: lane,
     content: bench.artifact,
   };
   const isImpatient = fault !== undefined && NEEDS_PATIENCE.includes(fault.name);
   await bench.free(lane);
   let child: ChildProcess | undefined;
-  let port = fault?.name === 'kill' ? await bench.program() : bench.port;
+  const isProgram = fault?.name === 'kill' || Object.keys(scenario.server).length > 0;
+  let port = isProgram ? await bench.program(scenario.server) : bench.port;
   const proxy = await FaultyProxy.start({
     upstream: () => port,
     fault,
     lateMs: LATE_MS,
+    endStreamsMs: scenario.endStreamsMs,
     onFault: async (name) => {
       if (name === 'abort') child?.kill('SIGINT');
-      else port = await bench.restart();
+      else port = await bench.restart(scenario.server);
     },
   });
   try {
@@ -89,29 +97,28 @@ export async function performed(
       token: scenario.token === 'given' ? bench.token : { file: tokenFile },
       timing: {
         ...(isImpatient ? IMPATIENT : PATIENT),
-        ...BACKOFF,
+        ...(scenario.pauses === 'short' && BACKOFF),
         waitMs: isImpatient ? Math.min(IMPATIENT_WAIT_MS, scenario.waitMs) : scenario.waitMs,
       },
-      deadlineMs: DEADLINE_MS,
+      deadlineMs: scenario.isLong ? LONG_DEADLINE_MS : DEADLINE_MS,
       steps: steps.map(({ expect, ...step }) => ({ ...step, fails: expect?.error !== undefined })),
     };
     child = spawn(client.command[0] as string, client.command.slice(1), { env: client.env(folder), cwd: folder });
-    const said = await saidBy(child, order);
-    checkEnd(said, bench);
+    const said = await saidBy(child, order, scenario.isLong ? LONG_RUN_MS : RUN_MS);
+    checkEnd(said, [names.token, names.expiring]);
     checkSteps(said, steps, proxy.wasMade ? fault : undefined);
     const wasCutShort = proxy.wasMade && fault !== undefined && CUT_SHORT.includes(fault.name);
     if (!wasCutShort) {
-      const mine = bench.runs().filter((mark) => mark.startsWith(`${run}/`));
-      assert.deepEqual(
-        mine,
-        scenario.runs.map((mark) => `${run}/${mark}`),
-        'inputs that have run',
+      checkRuns(
+        bench.runs().flatMap((mark) => (mark.startsWith(`${run}/`) ? [mark.slice(run.length + 1)] : [])),
+        scenario,
       );
       assert.equal(await bench.sessionsOf(run), scenario.sessions, 'sessions that are there');
       await checkStates(bench, said);
     }
     checkFiles(folder, filled(scenario.files, names), wasCutShort);
     await bench.settled(() => proxy.underWay === 0);
+    if (!fault) checkRequests(proxy.exchanges, filled(scenario.requests, names));
     if (clean && !isImpatient) {
       const most = answeredAtOnce(clean).length + MORE_REQUESTS;
       assert.ok(answeredAtOnce(proxy.exchanges).length <= most, `more than ${most} requests`);
@@ -128,12 +135,12 @@ export async function performed(
 /** Requests other than waits, whose number depends on the time that the agent takes. */
 const answeredAtOnce = (exchanges: readonly Exchange[]) => exchanges.filter(({ path }) => !path.includes('wait='));
 
-async function saidBy(child: ChildProcess, order: object): Promise<Said> {
+async function saidBy(child: ChildProcess, order: object, limitMs: number): Promise<Said> {
   const said: Said = { steps: [], left: undefined, text: '', exit: null };
   const { stdin, stdout, stderr } = child;
   assert.ok(stdin && stdout && stderr);
   let rest = '';
-  let timer = setTimeout(() => child.kill('SIGKILL'), RUN_MS);
+  let timer = setTimeout(() => child.kill('SIGKILL'), limitMs);
   stderr.on('data', (piece) => {
     said.text += `stderr: ${piece}`;
   });
@@ -161,7 +168,7 @@ async function saidBy(child: ChildProcess, order: object): Promise<Said> {
 }
 
 /** The process has ended by itself, has left nothing behind, and has told nobody its token. */
-function checkEnd({ left, text, exit }: Said, { token }: Bench): void {
+function checkEnd({ left, text, exit }: Said, tokens: readonly string[]): void {
   assert.deepEqual(
     left,
     [],
@@ -169,7 +176,30 @@ function checkEnd({ left, text, exit }: Said, { token }: Bench): void {
   );
   assert.equal(exit, 0, `the process has not ended by itself:\n${text.slice(-3_000)}`);
   assert.doesNotMatch(text, /^stderr: /m);
-  assert.ok(!text.includes(token), 'a text has the token');
+  assert.ok(!tokens.some((token) => text.includes(token)), 'a text has the token');
+}
+
+/** Each input has run once. */
+function checkRuns(marks: readonly string[], { runs }: Scenario): void {
+  if (Array.isArray(runs)) {
+    const surely = runs.filter((mark) => !mark.endsWith('?'));
+    const possibly = runs.map((mark) => mark.replace('?', ''));
+    const expected = possibly.filter((mark) => surely.includes(mark) || marks.includes(mark));
+    assert.deepEqual(marks, expected, 'inputs that have run');
+  } else {
+    assert.equal(new Set(marks).size, marks.length, 'an input has run again');
+    assert.equal(marks.filter((mark) => mark.startsWith(runs.mark)).length, runs.count, 'inputs that have run');
+  }
+}
+
+function checkRequests(exchanges: readonly Exchange[], expected: Scenario['requests']): void {
+  for (const { path, status, least, most = Number.POSITIVE_INFINITY } of expected) {
+    const found = exchanges.filter(
+      (exchange) => exchange.path.split('?')[0]?.endsWith(path) && [undefined, exchange.status].includes(status),
+    );
+    const what = `requests to …${path}${status === undefined ? '' : ` with answer ${status}`}`;
+    assert.ok(found.length >= least && found.length <= most, `${found.length} ${what}, not ${least} to ${most}`);
+  }
 }
 
 function checkSteps({ steps, text }: Said, given: readonly Step[], fault: Fault | undefined): void {
@@ -185,15 +215,15 @@ function checkSteps({ steps, text }: Said, given: readonly Step[], fault: Fault 
     const where = `step ${step}, ${what}`;
     if (expect.error) {
       assert.ok(error?.isOwn, `${where} has not failed as expected: ${JSON.stringify(value ?? error)?.slice(0, 500)}`);
-      assert.deepEqual(
-        { ...expect.error, class: error.class, ...(expect.error.code && { code: error.code }) },
-        expect.error,
-        where,
-      );
+      const { says = '', ...expected } = expect.error;
+      const actual = { class: error.class, ...(expected.code && { code: error.code }) };
+      assert.deepEqual(actual, expected, where);
+      assert.ok(error.message.includes(says), `${where}: the error does not say "${says}": ${error.message}`);
       continue;
     }
     assert.equal(error, undefined, `${where}: ${error?.class}: ${error?.message}`);
     if (expect.value !== undefined) assert.deepEqual(partOf(value, expect.value), expect.value, where);
+    if (expect.listed !== undefined) assert.deepEqual(value, listedNames(expect.listed), where);
     if (what.endsWith('.follow')) checkFollowed(value as Followed[], expect, where);
   }
 }

@@ -19,6 +19,8 @@ export interface ProxyOptions {
   fault?: Fault | undefined;
   /** Time that `late` holds an answer back, milliseconds. */
   lateMs: number;
+  /** Time from the first stream on in which each stream ends well after its head, milliseconds. */
+  endStreamsMs: number;
   /** Called with the fault's exchange where the fault is not the proxy's to make. */
   onFault: (name: 'abort' | 'kill') => void | Promise<void>;
 }
@@ -39,6 +41,8 @@ export class FaultyProxy {
   #restart: Promise<void> | undefined;
   #underWay = 0;
   #ended = 0;
+  /** Time until which streams end, of performance.now(). */
+  #endsUntil: number | undefined;
 
   private constructor(options: ProxyOptions) {
     this.#options = options;
@@ -150,6 +154,12 @@ export class FaultyProxy {
     this.#restart ??= Promise.resolve(this.#options.onFault('kill'));
   }
 
+  #endsStream(fault: FaultName | undefined): boolean {
+    if (fault === 'end-stream') return ++this.#ended > 0;
+    this.#endsUntil ??= performance.now() + this.#options.endStreamsMs;
+    return performance.now() < this.#endsUntil;
+  }
+
   #faultAt(number: number): FaultName | undefined {
     const { fault } = this.#options;
     if (fault?.name === 'end-stream') {
@@ -201,8 +211,7 @@ export class FaultyProxy {
           if (fault === 'lose') return void client?.destroy();
           if (fault === 'late') await delay(this.#options.lateMs);
           if (fault === 'cut-head') return void client?.end(answer.slice(0, answer.length / 2));
-          if (fault === 'end-stream' && seen.type.startsWith('text/event-stream')) {
-            this.#ended++;
+          if (seen.type.startsWith('text/event-stream') && this.#endsStream(fault)) {
             client?.write(answer, 'latin1');
             return void client?.write('0\r\n\r\n');
           }

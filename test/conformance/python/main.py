@@ -10,6 +10,8 @@ import signal
 import sys
 import threading
 import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, closing
 from decimal import Decimal
 from pathlib import Path
@@ -18,6 +20,8 @@ from berth_client import AsyncBerth, Berth, BerthError, Timing
 
 LEAVE = 2.0
 """Seconds that tasks have to end."""
+ASK_AGAIN = 0.2
+"""Seconds between reads until one is refused."""
 ENDED = ("Succeeded", "Failed", "Cancelled", "TimedOut")
 
 
@@ -72,6 +76,17 @@ class Steps:
         run = await of(self.berth.run(input=input, idempotency_key=key, labels=labels))
         return shown_result(run), run
 
+    async def runs(self, _, count, input, labels):
+        def one(n):
+            return self.berth.run(input={**input, "mark": f"{input['mark']}-{n}"}, labels=labels)
+
+        if isinstance(self.berth, Berth):
+            with ThreadPoolExecutor(count) as pool:
+                runs = list(pool.map(one, range(count)))
+        else:
+            runs = await asyncio.gather(*(one(n) for n in range(count)))
+        return Counter(run.phase for run in runs), None
+
     async def session(self, _, name):
         return None, self.berth.session(name)
 
@@ -84,6 +99,11 @@ class Steps:
         read = await of(session.get())
         phase = read.get("status", {}).get("phase")
         return {"name": read["metadata"]["name"], "suspend": read["spec"].get("suspend"), "phase": phase}, None
+
+    async def session_refused(self, session):
+        while True:
+            await of(session.get())
+            await self._pause(ASK_AGAIN)
 
     async def session_suspend(self, session, hold=False):
         return await of(session.suspend(hold=hold)), None
@@ -100,8 +120,8 @@ class Steps:
     async def session_delete(self, session):
         return await of(session.delete()), None
 
-    async def session_follow(self, session, logs=False, after=None, until=None):
-        return await self._followed(session.events(logs=logs, after=self.saved.get(after, after)), until)
+    async def session_follow(self, session, logs=False, after=None, until=None, stopMs=0):
+        return await self._followed(session.events(logs=logs, after=self.saved.get(after, after)), until, stopMs / 1000)
 
     async def session_approvals(self, session):
         approvals = [approval async for approval in each(session.approvals())]
@@ -146,8 +166,17 @@ class Steps:
         await of(approval.deny(note=note))
         return None, None
 
-    async def _followed(self, events, until):
-        """Follows until as many events of each kind have come as `until` says, or to the end of all events."""
+    async def _pause(self, seconds):
+        if isinstance(self.berth, Berth):
+            time.sleep(seconds)
+        else:
+            await asyncio.sleep(seconds)
+
+    async def _followed(self, events, until, stop=0.0):
+        """Follows until as many events of each kind have come as `until` says, or to the end of all events.
+
+        Stops for `stop` seconds at the first one of an agent.
+        """
         seen = []
         left = dict(until or {})
         last = ""
@@ -156,6 +185,9 @@ class Steps:
             async for event in followed:
                 seen.append({"id": event.id, "type": event.type, "data": event.data})
                 last = event.id or last
+                if stop and event.type == "agent":
+                    await self._pause(stop)
+                    stop = 0.0
                 kind = "end" if event.type == "turn" and event.data["phase"] in ENDED else event.type
                 if kind in left:
                     left[kind] -= 1
@@ -192,13 +224,14 @@ async def perform(steps, order):
 def options(order):
     token = order["token"]
     seconds = {name: value / 1000 for name, value in order["timing"].items()}
-    timing = Timing(
-        answer=seconds["attemptMs"],
-        stream_silence=seconds["silenceMs"],
-        wait=seconds["waitMs"],
-        retry_first=seconds["baseMs"],
-        retry_most=seconds["maxMs"],
-    )
+    names = {
+        "attemptMs": "answer",
+        "silenceMs": "stream_silence",
+        "waitMs": "wait",
+        "baseMs": "retry_first",
+        "maxMs": "retry_most",
+    }
+    timing = Timing(**{names[name]: value for name, value in seconds.items()})
     return {
         "server": order["server"],
         "token": token if isinstance(token, str) else Path(token["file"]),

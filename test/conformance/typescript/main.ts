@@ -1,7 +1,7 @@
 /** Interpreter of scenarios for the TypeScript client: an order on stdin, a line of JSON on stdout for each step, and one at the end. */
 import { writeFile } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
-import { setImmediate } from 'node:timers/promises';
+import { setImmediate, setTimeout } from 'node:timers/promises';
 import {
   type Approval,
   type Artifact,
@@ -28,6 +28,8 @@ interface Order {
 
 /** Time that connections have to close, milliseconds. */
 const LEAVE_MS = 2_000;
+/** Pause between reads until one is refused, milliseconds. */
+const ASK_AGAIN_MS = 200;
 const ENDED = ['Succeeded', 'Failed', 'Cancelled', 'TimedOut'];
 
 /** Objects of earlier steps by the names under which they were saved. */
@@ -52,6 +54,13 @@ const STEPS: Record<string, (on: never, given: Arguments) => Promise<[value: unk
     const run = await berth.run({ input }, { labels, idempotencyKey: key, signal });
     return [shownResult(run), run];
   },
+  runs: async (_, { count, input, labels }) => {
+    const one = (n: number) => berth.run({ input: { ...input, mark: `${input.mark}-${n}` } }, { labels, signal });
+    const phases = new Map<string, number>();
+    const runs = await Promise.all(Array.from({ length: count }, (_, n) => one(n)));
+    for (const { phase } of runs) phases.set(phase, (phases.get(phase) ?? 0) + 1);
+    return [Object.fromEntries(phases)];
+  },
   session: async (_, { name }) => [null, berth.session(name)],
   'session.create': async (_, { name, key, labels, class: class_ }) => {
     const session = await berth.sessions.create({ class: class_ }, { name, labels, idempotencyKey: key, signal });
@@ -61,14 +70,20 @@ const STEPS: Record<string, (on: never, given: Arguments) => Promise<[value: unk
     const { metadata, spec, status } = await session.get({ signal });
     return [{ name: metadata.name, suspend: spec.suspend, phase: status?.phase }];
   },
+  'session.refused': async (session: Session) => {
+    for (;;) {
+      await session.get({ signal });
+      await setTimeout(ASK_AGAIN_MS, undefined, { signal });
+    }
+  },
   'session.suspend': async (session: Session, given) => [void (await session.suspend({ ...given, signal }))],
   'session.resume': async (session: Session) => [void (await session.resume({ signal }))],
   'session.restart': async (session: Session) => [void (await session.restart({ signal }))],
   'session.touch': async (session: Session) => [void (await session.touch({ signal }))],
   'session.delete': async (session: Session) => [await session.delete({ signal })],
-  'session.follow': async (session: Session, { logs, after, until }) => {
+  'session.follow': async (session: Session, { logs, after, until, stopMs }) => {
     const place = typeof after === 'string' && saved.has(after) ? (saved.get(after) as string) : after;
-    return followed(session.events({ logs, after: place, signal }), until);
+    return followed(session.events({ logs, after: place, signal }), until, stopMs);
   },
   'session.approvals': async (session: Session) => {
     const approvals = await session.approvals({ signal });
@@ -111,10 +126,11 @@ function shown(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, shown(member)]));
 }
 
-/** Follows until as many events of each kind have come as `until` says, or to the end of all events. */
+/** Follows until as many events of each kind have come as `until` says, or to the end of all events. Stops for `stopMs` at the first one of an agent. */
 async function followed(
   events: AsyncIterable<SessionStreamEvent>,
   until: Record<string, number> = {},
+  stopMs = 0,
 ): Promise<[unknown, unknown]> {
   const seen: unknown[] = [];
   const left = new Map(Object.entries(until));
@@ -122,6 +138,10 @@ async function followed(
   for await (const event of events) {
     seen.push(event);
     last = event.id || last;
+    if (event.type === 'agent') {
+      await setTimeout(stopMs, undefined, { signal });
+      stopMs = 0;
+    }
     const kind = event.type === 'turn' && ENDED.includes(event.data.phase) ? 'end' : event.type;
     left.set(kind, (left.get(kind) ?? 0) - 1);
     if (Object.keys(until).length > 0 && Object.keys(until).every((name) => (left.get(name) ?? 0) <= 0)) break;
@@ -154,9 +174,10 @@ for (const [number, { do: what, on, with: given = {}, save, fails = false }] of 
     if (!fails) break;
   }
 }
-// What still keeps this process alive; it ends by itself. A connection that was given up is closed a little later.
+// What still keeps this process alive, where the runtime can tell; it ends by itself. A connection that was given up is closed a little later.
 const KEEP_ALIVE = ['Timeout', 'TCPSocketWrap'];
-const kept = () => process.getActiveResourcesInfo().filter((name) => KEEP_ALIVE.includes(name));
+const active: () => string[] = process.getActiveResourcesInfo ?? (() => []);
+const kept = () => active.call(process).filter((name) => KEEP_ALIVE.includes(name));
 const end = performance.now() + LEAVE_MS;
 while (kept().length > 0 && performance.now() < end) await setImmediate();
 print({ end: { left: kept() } });

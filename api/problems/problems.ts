@@ -37,6 +37,7 @@ export const PROBLEMS = {
   SessionFinished: [409, 'The session is finished.'],
   SessionTakesOneTurn: [409, 'The session takes one turn only.'],
   AlreadyDecided: [409, 'Another decision on the request was first.'],
+  SelfApproval: [403, 'The class lets nobody decide on the requests of their own turns.'],
   RequestNotPending: [409, 'The turn does not wait for a decision on this request.'],
   TurnNotFinished: [409, 'The turn has not ended.'],
   NoOutput: [404, 'The turn has no output.'],

@@ -1,6 +1,7 @@
 /** Decisions on the request of a turn. */
 import type { KubeApi } from '../../core/kube/types.ts';
 import type { ApprovalSpec } from '../../core/resources/approval.ts';
+import { decisionCounts } from '../../core/resources/decided.ts';
 import { approvals, type StoredApproval, type StoredTurn } from '../../core/resources/kinds.ts';
 import { isTerminal } from '../../core/resources/turn-phases.ts';
 
@@ -23,6 +24,7 @@ export async function decisionOn(
   const { items } = await api.list(approvals, { namespace, fieldSelector, signal });
   const [object] = items
     .filter(({ spec, metadata }) => spec.requestId === requestId && isFor(uid, metadata))
+    .filter(({ spec }) => decisionCounts(spec.requester, status ?? {}))
     .sort(
       ({ metadata: a }, { metadata: b }) =>
         Date.parse(a.creationTimestamp) - Date.parse(b.creationTimestamp) || (a.name < b.name ? -1 : 1),

@@ -1,5 +1,5 @@
 import { isAlreadyExists } from '../../core/kube/errors.ts';
-import { decidedText, isSameDecision } from '../../core/resources/decided.ts';
+import { decidedText, decisionCounts, isSameDecision, selfApprovalText } from '../../core/resources/decided.ts';
 import { type Approval, approvals, ownedByTurn, type StoredTurn } from '../../core/resources/kinds.ts';
 import { jsonBytes, MAX_PAYLOAD_BYTES } from '../../core/resources/limits.ts';
 import { approvalName } from '../../core/resources/names.ts';
@@ -29,7 +29,7 @@ export const approvalRoutes: Route[] = [
     query: noQuery,
     body: approvalCreate,
     creates: true,
-    codes: ['AlreadyDecided', 'InputTooDeep', 'ResponseTooLarge', 'RequestNotPending'],
+    codes: ['AlreadyDecided', 'InputTooDeep', 'ResponseTooLarge', 'RequestNotPending', 'SelfApproval'],
     responses: {
       201: { description: 'Created; the agent will be told.', schema: approval },
       200: { description: 'The caller has decided the same before.', schema: approval },
@@ -59,6 +59,8 @@ export const approvalRoutes: Route[] = [
           const first = await decided();
           if (first) throw new DecidedBefore(first);
           checkPending(turn, requestId);
+          if (decisionCounts(caller.username, turn.status ?? {})) return;
+          throw new Problem('SelfApproval', `${selfApprovalText(caller.username, params.turn)}.`);
         },
         build: (name) => ({
           metadata: {

@@ -1,6 +1,6 @@
 import { defined } from '../../core/defined.ts';
 import { ApiError, isAlreadyExists, isForbidden, isNotFound } from '../../core/kube/errors.ts';
-import { decidedText, isSameDecision } from '../../core/resources/decided.ts';
+import { decidedText, decisionCounts, isSameDecision, selfApprovalText } from '../../core/resources/decided.ts';
 import {
   type Approval,
   approvals,
@@ -40,6 +40,8 @@ export async function createApproval(
 ): Promise<void> {
   const { decision, response, note } = given;
   const { name } = turn.metadata;
+  const by = await author();
+  if (!decisionCounts(by.requester, turn.status ?? {})) throw refused(selfApprovalText(by.requester, name));
   const object: Approval = {
     apiVersion: API_GROUP_VERSION,
     kind: 'Approval',
@@ -49,7 +51,7 @@ export async function createApproval(
       requestId,
       decision,
       ...defined({ response, note }),
-      ...(await author()),
+      ...by,
     },
   };
   try {

@@ -1,5 +1,6 @@
 import { defined } from '../../core/defined.ts';
 import { ifThere, isConflict, isForbidden, isNotFound, isTooLarge } from '../../core/kube/errors.ts';
+import { decisionCounts, selfApprovalText } from '../../core/resources/decided.ts';
 import { approvals, ownedByTurn, type StoredApproval, turns } from '../../core/resources/kinds.ts';
 import { clip, MAX_JSON_DEPTH, MAX_PROMPT_BYTES } from '../../core/resources/limits.ts';
 import type { TurnApproval, TurnStatus } from '../../core/resources/turn.ts';
@@ -7,7 +8,7 @@ import { slimApproval } from '../caches/slim.ts';
 import { counts } from '../observed/approvals.ts';
 import type { Asking } from '../observed/link-view.ts';
 import { inClusterTime } from '../observed/runner-time.ts';
-import type { CachedApproval, CachedTurn } from '../observed/world.ts';
+import type { CachedApproval, CachedTurn, Problem } from '../observed/world.ts';
 import { awaiting, resumed } from '../status/approval-status.ts';
 import { ended } from '../status/turn-status.ts';
 import { letGo, remember, writeAtVersion } from './commit.ts';
@@ -50,7 +51,7 @@ export async function commitRequest(context: ReconcileContext, turn: CachedTurn,
     ...(stored.log ? { log: stored.log } : {}),
     ...defined({ redactions: message.redactions }),
   };
-  const [problem] = stored.problems;
+  const [problem = withoutRequester(turn)] = stored.problems;
   const status = problem
     ? ended(turn, { phase: 'Failed', reason: problem.reason, message: problem.message, fields }, now)
     : awaiting(turn, request, fields, now);
@@ -61,6 +62,13 @@ export async function commitRequest(context: ReconcileContext, turn: CachedTurn,
     effects.notify(world.session, { type: 'Normal', reason: 'AwaitingApproval', message: clip(text, 1024) });
   }
   if (!signal.aborted) remember(context, turn, written);
+}
+
+/** Problem of a question that nobody can be told apart from: its class refuses decisions of whoever asked for the turn. */
+function withoutRequester({ metadata, spec, status }: CachedTurn): Problem | undefined {
+  if (!status.granted?.notBy || spec.requester !== undefined) return undefined;
+  const message = `The class has selfApproval: Refused, but nobody knows who asked for turn ${metadata.name}: create turns that ask with spec.requester.`;
+  return { reason: 'RequesterUnknown', message };
 }
 
 /** Reports whether the turn's status has the request, or a later one. */
@@ -155,9 +163,11 @@ export async function adoptApproval(
   if (isConsumed) return;
   const deep = approval.responseTooDeep;
   const unfit = deep ? `its response is nested deeper than ${MAX_JSON_DEPTH} levels, at ${deep}` : undefined;
+  const { requester } = approval.spec;
+  const own = decisionCounts(requester, turn.status) ? undefined : selfApprovalText(requester, turn.metadata.name);
   const why =
     approval.spec.requestId === turn.status.approval?.id
-      ? (unfit ?? 'it was changed, or its response is too large')
+      ? (unfit ?? own ?? 'it was changed, or its response is too large')
       : `the turn ${waits ? `waits for a decision on request "${waits}"` : 'waits for no decision'}`;
   const message = `Approval ${name} for request "${approval.spec.requestId}" of turn ${turn.metadata.name} counts for nothing: ${why}.`;
   effects.notify(world.session, { type: 'Warning', reason: 'ApprovalIgnored', message });

@@ -78,7 +78,7 @@ const ENDED = ['index', 'phase', 'incarnation', 'podUID', 'startedAt', 'finished
 export function slimTurn({ metadata, spec, status = {} }: StoredTurn): CachedTurn {
   return {
     metadata: pick(metadata, TURN_METADATA),
-    spec: pick(spec, ['session', 'timeout', 'retry', 'cancel']),
+    spec: pick(spec, ['session', 'timeout', 'retry', 'cancel', 'requester']),
     status: isTerminal(status.phase) ? slimStatus(status) : status,
     input: bodyFacts(spec.input),
   };

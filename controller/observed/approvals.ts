@@ -1,3 +1,4 @@
+import { decisionCounts } from '../../core/resources/decided.ts';
 import { MAX_PAYLOAD_BYTES } from '../../core/resources/limits.ts';
 import type { OwnTurns } from './own-turns.ts';
 import type { CachedApproval, CachedTurn, World } from './world.ts';
@@ -21,7 +22,8 @@ export function counts(approval: CachedApproval, turn: Pick<CachedTurn, 'metadat
     // The CEL rules do not check the response; a generation above 1 shows that the Approval was changed.
     (metadata.generation ?? 1) === 1 &&
     responseBytes <= MAX_PAYLOAD_BYTES &&
-    responseTooDeep === undefined
+    responseTooDeep === undefined &&
+    decisionCounts(spec.requester, turn.status)
   );
 }
 

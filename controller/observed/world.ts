@@ -37,7 +37,7 @@ export interface CachedTurn {
     StoredTurn['metadata'],
     'name' | 'namespace' | 'uid' | 'resourceVersion' | 'creationTimestamp' | 'deletionTimestamp' | 'ownerReferences'
   >;
-  spec: Pick<TurnSpec, 'session' | 'timeout' | 'retry' | 'cancel'>;
+  spec: Pick<TurnSpec, 'session' | 'timeout' | 'retry' | 'cancel' | 'requester'>;
   status: TurnStatus;
   input: BodyFacts;
   /**

@@ -16,7 +16,7 @@ export interface TurnLimits {
 }
 
 /**
- * The timeouts that a turn gets when it begins. They are written into its status then, and only they count from then
+ * The timeouts that a turn gets when it begins, and the users who may not decide on what it asks. They are written into its status then, and only they count from then
  * on: the session's and the class's settings may change, become invalid or be deleted while the turn runs. Absent:
  * none. A turn that asks for more than its class allows has been refused before.
  */
@@ -27,8 +27,14 @@ export function grant(turn: Pick<CachedTurn, 'spec'>, { session: { spec }, class
     start: timeoutText('start', spec, sessionClass),
     approval: timeoutText('approval', spec, sessionClass),
     persist: timeoutText('persist', spec, sessionClass),
+    notBy: sessionClass?.spec.selfApproval === 'Refused' ? requesters(turn.spec, spec) : undefined,
   };
-  return Object.fromEntries(Object.entries(granted).filter(([, text]) => text !== undefined));
+  return Object.fromEntries(Object.entries(granted).filter(([, setting]) => setting !== undefined));
+}
+
+/** The users who asked for a turn, as far as they are known. */
+function requesters(turn: CachedTurn['spec'], session: World['session']['spec']): string[] {
+  return [...new Set([turn.requester, session.requester])].filter((name) => name !== undefined);
 }
 
 /**

@@ -2,7 +2,10 @@ import type { PodSpec } from '../../core/kube/builtin.ts';
 import { isProfileAnnotation } from '../../core/resources/pod-template.ts';
 import type { SessionClassSpec } from '../../core/resources/sessionclass.ts';
 
-type Placement = Pick<PodSpec, 'runtimeClassName' | 'nodeSelector' | 'tolerations' | 'affinity' | 'priorityClassName'>;
+type Placement = Pick<
+  PodSpec,
+  'runtimeClassName' | 'hostUsers' | 'nodeSelector' | 'tolerations' | 'affinity' | 'priorityClassName'
+>;
 
 /** The part of a session's pod that its class alone decides. */
 export interface PodTemplate {
@@ -11,12 +14,13 @@ export interface PodTemplate {
   readOnlyRootFilesystem: boolean;
   /** The directories that an agent writes to are volumes; otherwise they are the image's. */
   scratchVolumes: boolean;
-  /** Scheduling fields of the pod spec. */
+  /** Scheduling and runtime fields of the pod spec. */
   placement: Placement;
 }
 
 export function podTemplate(spec: SessionClassSpec): PodTemplate {
-  const { podMetadata, sandbox, runtimeClassName, nodeSelector, tolerations, affinity, priorityClassName } = spec;
+  const { podMetadata, sandbox, runtimeClassName, hostUsers, nodeSelector, tolerations, affinity, priorityClassName } =
+    spec;
   // Classes of earlier releases can have annotations that are refused now.
   const annotations = Object.entries(podMetadata?.annotations ?? {}).filter(([key]) => !isProfileAnnotation(key));
   return {
@@ -26,6 +30,7 @@ export function podTemplate(spec: SessionClassSpec): PodTemplate {
     scratchVolumes: sandbox?.scratch !== 'Image',
     placement: {
       ...(runtimeClassName ? { runtimeClassName } : {}),
+      ...(hostUsers === undefined ? {} : { hostUsers }),
       ...(nodeSelector ? { nodeSelector } : {}),
       ...(tolerations ? { tolerations } : {}),
       ...(affinity ? { affinity } : {}),

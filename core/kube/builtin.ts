@@ -22,6 +22,7 @@ export interface PodSpec {
   schedulingGates?: { name: string }[];
   nodeSelector?: Record<string, string>;
   runtimeClassName?: string;
+  hostUsers?: boolean;
   priorityClassName?: string;
   imagePullSecrets?: { name: string }[];
   tolerations?: object[];

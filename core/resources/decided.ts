@@ -1,5 +1,19 @@
 import { canonicalJson } from '../json.ts';
 import type { ApprovalSpec } from './approval.ts';
+import type { TurnStatus } from './turn.ts';
+
+/** Reports whether a decision of this user counts for the turn; undefined: nobody knows whose it is. */
+export function decisionCounts(user: string | undefined, { granted }: Pick<TurnStatus, 'granted'>): boolean {
+  const notBy = granted?.notBy;
+  return notBy === undefined || (user !== undefined && !notBy.includes(user));
+}
+
+/** Says why a decision of this user does not count. */
+export function selfApprovalText(user: string | undefined, turn: string): string {
+  return user === undefined
+    ? `the class of turn "${turn}" has selfApproval: Refused, so spec.requester has to say who decides`
+    : `${user} has asked for turn "${turn}" or made its session, and its class has selfApproval: Refused, so somebody else has to decide`;
+}
 
 type Given = Pick<ApprovalSpec, 'decision' | 'response' | 'note' | 'requester'>;
 

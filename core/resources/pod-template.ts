@@ -25,6 +25,12 @@ export const podTemplate = {
   runtimeClassName: dnsSubdomain()
     .optional()
     .describe('RuntimeClass of the pods, for example for gVisor or Kata. Default: the nodes’ default runtime.'),
+  hostUsers: z
+    .boolean()
+    .optional()
+    .describe(
+      'False: each pod has a user namespace of its own, so its user is nobody on the node. Needs Kubernetes 1.33, and nodes whose kernel, container runtime and file systems have idmapped mounts; a pod does not start on another node. Default true.',
+    ),
   podMetadata: z
     .strictObject({
       labels: z

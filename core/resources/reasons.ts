@@ -1,5 +1,7 @@
 const turnErrors = {
   Cancelled: 'The turn was cancelled before it had a result.',
+  RequesterUnknown:
+    'The turn asked for a decision, but its class has selfApproval: Refused and its spec.requester is absent, so nobody knows who may not decide. Create turns that ask with a requester.',
   ApprovalTimeout: 'The request for an approval was not decided within timeouts.approval.',
   TurnTimedOut: 'The turn ran longer than its timeout and was stopped.',
   Stalled: 'The turn wrote nothing and told nothing for timeouts.stall, and was stopped.',
@@ -101,7 +103,7 @@ export const reasons = {
   AwaitingApproval: 'A turn asks a person and waits for the decision; `berth approve` or an Approval gives it.',
   NoRequest: 'No turn waits for a decision.',
   ApprovalIgnored:
-    'An Approval counts for nothing: it names a request that its turn does not wait for, or is too large.',
+    'An Approval counts for nothing: it names a request that its turn does not wait for, is too large, or is by whoever asked for the turn where the class refuses that.',
 
   // Creation by the HTTP API
   CreatedWithIdempotencyKey:

@@ -237,6 +237,12 @@ export const sessionClassSpec = z
       .describe(
         'Time that a session waits for an approval until it may be preempted, if no idle session can be preempted. Default 1h.',
       ),
+    selfApproval: z
+      .enum(['Allowed', 'Refused'])
+      .optional()
+      .describe(
+        'Whether the users who asked for a turn, the requesters of the Turn and of its Session, may decide on its requests. Refused: somebody else has to, and every Turn that asks and every Approval has to name its requester. Default Allowed.',
+      ),
     minIdle: count().optional().describe('Number of idle sessions of the class that are never preempted. Default 0.'),
     overrides: z
       .array(z.enum(OVERRIDABLE))

@@ -112,6 +112,14 @@ const granted = z.strictObject({
   start: duration().optional().describe('Maximum time for the start of its pod.'),
   approval: duration().optional().describe('Maximum wait for each approval.'),
   persist: duration().optional().describe('Maximum time that its result waits for a failing store.'),
+  notBy: z
+    .array(z.string().max(MAX_REQUESTER))
+    .max(2)
+    .meta({ 'x-kubernetes-list-type': 'atomic' })
+    .optional()
+    .describe(
+      'Users whose decisions on the turn’s requests do not count, because they asked for it; nor do those of nobody. Absent: all count.',
+    ),
 });
 export type Granted = z.infer<typeof granted>;
 

@@ -29,6 +29,7 @@ export const CLASS_OPTIONS: Record<string, { spec: object; session?: object }> =
   image: { spec: { image: 'i', imagePullPolicy: 'Always', imagePullSecrets: [{ name: 's' }] } },
   injected: { spec: { runner: 'Injected', image: 'i' } },
   runtimeClassName: { spec: { runtimeClassName: 'gvisor' } },
+  hostUsers: { spec: { hostUsers: false } },
   podMetadata: { spec: { podMetadata: { labels: { team: 'a' }, annotations: { note: 'b' } } } },
   placement: {
     spec: {

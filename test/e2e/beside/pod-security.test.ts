@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
 import { describe, type TestContext, test } from 'vitest';
+import { eventually } from '../../support/eventually.ts';
 import { busyboxImage, debianImage } from '../support/any-images.ts';
 import { apply, ended, get, kubectl, makeNamespace, remove, session, turn, until } from '../support/cluster.ts';
 import { makeVolume } from '../support/volume.ts';
@@ -180,6 +181,24 @@ test('git works at the top of a volume that belongs to root, and finds its repos
   const second = (await ended(namespace, 'one-2')).status;
   assert.equal(second.output, '0\nrefused untold\nsecond\nfirst\n', JSON.stringify(second));
   assert.notEqual(second.podUID, first.podUID);
+});
+
+test('a class with hostUsers: false has pods in a user namespace of their own, or fails and says why where the node cannot', async (t) => {
+  const namespace = await makeNamespace(t);
+  const agent = { command: ['sh', '-c', 'cat /proc/self/uid_map'], input: 'Text', result: 'Text' };
+  const name = await makeClass(t, namespace, { hostUsers: false, persistence: {}, timeouts: { start: '30s' }, agent });
+  await apply(session(namespace, 'one', { class: name, agent: undefined }), turn(namespace, 'one-1', 'one', ''));
+  const pods = () => get(['pods', '-n', namespace]);
+  const [pod] = (await eventually(async () => ((await pods()).items.length ? pods() : undefined))).items;
+  assert.equal(pod.spec.hostUsers, false);
+  const { status } = await ended(namespace, 'one-1');
+  if (status.phase === 'Succeeded') assert.doesNotMatch(status.output, /^\s*0\s+0\s/);
+  else
+    assert.deepEqual(
+      [status.error.code, /user namespace|userns|idmap/i.test(status.error.message)],
+      ['StartFailed', true],
+      JSON.stringify(status),
+    );
 });
 
 /** Resolves when the session has given up its pod. */

@@ -2,7 +2,9 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { isForbidden, isInvalid } from '../../../core/kube/errors.ts';
+import { events } from '../../../core/kube/resources.ts';
 import { type Approval, approvals, turns } from '../../../core/resources/kinds.ts';
+import { OVERRIDABLE } from '../../../core/resources/overridable.ts';
 import { eventually } from '../../support/eventually.ts';
 import { ApiCluster } from '../api/support.ts';
 import { Caller } from '../cli/support.ts';
@@ -146,6 +148,57 @@ describe('people who decide', () => {
     await assert.rejects(approving.create(turns, turn), isForbidden);
     await approving.create(approvals, object);
     assert.equal((await api.cluster.ended('rights-1')).status?.phase, 'Succeeded');
+  });
+
+  test('where the class refuses it, nobody decides on the requests of their own turns: over HTTP, with the CLI or with kubectl', async () => {
+    const { cluster } = api;
+    await cluster.createClass('two-people', { overrides: [...OVERRIDABLE], selfApproval: 'Refused' });
+    const both = await api.user([...RUN, ...APPROVE]);
+    const post = (user: { token: string }, where: string, body: object) =>
+      api.call('POST', where, { token: user.token, body });
+    const spec = { class: 'two-people', agent: ASKS };
+    const made = await post(both, '/v1/namespaces/default/sessions', { metadata: { name: 'own' }, spec });
+    assert.equal(made.status, 201, made.text);
+    const asks = { metadata: { name: 'own-1' }, spec: { input: { questions: ['May I?'] } } };
+    assert.equal((await post(both, '/v1/namespaces/default/sessions/own/turns', asks)).status, 201);
+    const turn = await asked(cluster, 'own-1');
+    assert.deepEqual(turn.status?.granted?.notBy, [both.name]);
+    const decision = { requestId: turn.status?.approval?.id ?? '', decision: 'Approve' as const };
+    const refused = await post(both, path('own-1', 'own'), { spec: decision });
+    assert.deepEqual([refused.status, refused.problem.code], [403, 'SelfApproval']);
+    assert.match(
+      refused.problem.detail,
+      /^system:serviceaccount:default:user-\d+ has asked for turn "own-1" .* somebody else has to decide\.$/,
+    );
+    const metadata = { name: 'by-myself', namespace: 'default' };
+    const direct = { ...decision, turn: 'own-1', requester: both.name };
+    await (await kube(both)).create(approvals, { metadata, spec: direct });
+    const anonymous = { metadata: { ...metadata, name: 'by-nobody' }, spec: { ...direct, requester: undefined } };
+    await cluster.client.create(approvals, anonymous);
+    for (const name of ['by-myself', 'by-nobody']) {
+      const told = `Approval ${name} for request "${decision.requestId}" of turn own-1 counts for nothing: `;
+      await eventually(
+        async () => {
+          const { items } = await cluster.client.list(events, { namespace: 'default' });
+          return items.some(({ message }) => message?.startsWith(told));
+        },
+        { what: told },
+      );
+    }
+    assert.equal((await post(approver, path('own-1', 'own'), { spec: decision })).status, 201);
+    const { status } = await cluster.ended('own-1');
+    assert.deepEqual([status?.phase, status?.approval?.decided?.by], ['Succeeded', approver.name]);
+
+    await caller.ok('create', 'mine', '--class', 'two-people', '--', ...ASKS.command);
+    await caller.ok('turn', 'mine', '--name', 'mine-1', '--detach', '--input', '{"questions": ["May I?"]}');
+    await asked(cluster, 'mine-1');
+    const self = await caller.berth(['approve', 'mine']);
+    assert.deepEqual([self.code, /admin has asked for turn "mine-1"/.test(self.stderr)], [2, true], self.stderr);
+
+    await cluster.create('unknown', { class: 'two-people', agent: ASKS });
+    await cluster.turn('unknown', 'unknown-1', { questions: ['May I?'] });
+    const failed = await cluster.ended('unknown-1');
+    assert.deepEqual([failed.status?.phase, failed.status?.error?.code], ['Failed', 'RequesterUnknown']);
   });
 
   test('an Approval cannot be changed', async () => {

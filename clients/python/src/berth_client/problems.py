@@ -140,6 +140,10 @@ class AlreadyDecided(ProblemError):
     """409: Another decision on the request was first."""
 
 
+class SelfApproval(ProblemError):
+    """403: The class lets nobody decide on the requests of their own turns."""
+
+
 class RequestNotPending(ProblemError):
     """409: The turn does not wait for a decision on this request."""
 
@@ -331,6 +335,7 @@ BY_CODE: dict[str, type[ProblemError]] = {
     "SessionFinished": SessionFinished,
     "SessionTakesOneTurn": SessionTakesOneTurn,
     "AlreadyDecided": AlreadyDecided,
+    "SelfApproval": SelfApproval,
     "RequestNotPending": RequestNotPending,
     "TurnNotFinished": TurnNotFinished,
     "NoOutput": NoOutput,

@@ -920,6 +920,8 @@ class GrantedTimeouts(TypedDict):
     """Maximum wait for each approval."""
     persist: NotRequired[str]
     """Maximum time that its result waits for a failing store."""
+    notBy: NotRequired[list[str]]
+    """Users whose decisions on the turn’s requests do not count, because they asked for it; nor do those of nobody. Absent: all count."""
 
 
 class TurnError(TypedDict):

@@ -103,6 +103,9 @@ export class SessionTakesOneTurn extends ProblemError {}
 /** 409: Another decision on the request was first. */
 export class AlreadyDecided extends ProblemError {}
 
+/** 403: The class lets nobody decide on the requests of their own turns. */
+export class SelfApproval extends ProblemError {}
+
 /** 409: The turn does not wait for a decision on this request. */
 export class RequestNotPending extends ProblemError {}
 
@@ -256,6 +259,7 @@ export const PROBLEMS = {
   SessionFinished,
   SessionTakesOneTurn,
   AlreadyDecided,
+  SelfApproval,
   RequestNotPending,
   TurnNotFinished,
   NoOutput,

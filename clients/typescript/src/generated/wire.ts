@@ -939,7 +939,7 @@ export type TurnPhase = "Queued" | "Running" | "AwaitingApproval" | "Succeeded" 
 
 export type TurnError = {
   /** Reason in one word, for programs; docs/reference/reasons.md lists all of them. */
-  code: "Cancelled" | "ApprovalTimeout" | "TurnTimedOut" | "Stalled" | "AgentFailed" | "MissingEnvelope" | "InvalidResult" | "InputMissing" | "InvalidInput" | "InputTooLarge" | "InputTooDeep" | "MemoryLimit" | "CpuLimit" | "FileSizeLimit" | "TooManyProcesses" | "LimitNotSet" | "CommandNotFound" | "CommandNotExecutable" | "WorkingDirInvalid" | "ResultRejected" | "StateTooLarge" | "ArtifactsTooLarge" | "ArtifactsNotStored" | "OutputTooLarge" | "StoreFull" | "PodLost" | "OOMKilled" | "Evicted" | "DiskFull" | "InputChanged" | "SessionReplaced" | "QueueFull" | "SessionFinished" | "SessionDeleted" | "SessionBroken" | "InternalError" | "LifetimeExceeded" | "StartFailed" | "StateNotStored" | (string & {});
+  code: "Cancelled" | "RequesterUnknown" | "ApprovalTimeout" | "TurnTimedOut" | "Stalled" | "AgentFailed" | "MissingEnvelope" | "InvalidResult" | "InputMissing" | "InvalidInput" | "InputTooLarge" | "InputTooDeep" | "MemoryLimit" | "CpuLimit" | "FileSizeLimit" | "TooManyProcesses" | "LimitNotSet" | "CommandNotFound" | "CommandNotExecutable" | "WorkingDirInvalid" | "ResultRejected" | "StateTooLarge" | "ArtifactsTooLarge" | "ArtifactsNotStored" | "OutputTooLarge" | "StoreFull" | "PodLost" | "OOMKilled" | "Evicted" | "DiskFull" | "InputChanged" | "SessionReplaced" | "QueueFull" | "SessionFinished" | "SessionDeleted" | "SessionBroken" | "InternalError" | "LifetimeExceeded" | "StartFailed" | "StateNotStored" | (string & {});
   /** Cause, and what to do. */
   message: string;
 };
@@ -1004,6 +1004,8 @@ export type GrantedTimeouts = {
   approval?: string | undefined;
   /** Maximum time that its result waits for a failing store. */
   persist?: string | undefined;
+  /** Users whose decisions on the turn’s requests do not count, because they asked for it; nor do those of nobody. Absent: all count. */
+  notBy?: readonly string[] | undefined;
 };
 
 export type Usage = {
@@ -1241,7 +1243,7 @@ export type FieldError = {
 };
 
 /** Code for programs; its meaning never changes. */
-export type ErrorCode = "Unauthenticated" | "Forbidden" | "QuotaExceeded" | "NotFound" | "NamespaceNotServed" | "MethodNotAllowed" | "MalformedRequest" | "RequestTimeout" | "HeadersTooLarge" | "UpgradeRequired" | "ExpectationFailed" | "InvalidJson" | "InvalidParameter" | "BodyTooLarge" | "UnsupportedMediaType" | "ContinueExpired" | "Invalid" | "NumberNotExact" | "TextNotUnicode" | "InputMissing" | "InputTooLarge" | "InputTooDeep" | "ResponseTooLarge" | "ClassNotFound" | "NotAllowed" | "IdempotencyKeyReused" | "AlreadyExists" | "Gone" | "Conflict" | "UIDMismatch" | "SessionTerminating" | "SessionFinished" | "SessionTakesOneTurn" | "AlreadyDecided" | "RequestNotPending" | "TurnNotFinished" | "NoOutput" | "NoLog" | "NoArtifact" | "RangeNotSatisfiable" | "EnterDisabled" | "EnterUnsupported" | "NotReady" | "Suspended" | "Stopping" | "PodReplaced" | "CommandNotFound" | "CommandLost" | "OutputLost" | "CommandFailed" | "CommandConflict" | "TooManyCommands" | "TooManyConnections" | "FileNotFound" | "NotAFile" | "NotAFolder" | "OutsideRoot" | "FileChanged" | "PortRefused" | "PortFailed" | "FileFailed" | "NotWritable" | "NoSpace" | "StateTooLarge" | "ContentMismatch" | "Busy" | "StoredDataMissing" | "TooManyRequests" | "CallerLimit" | "Overloaded" | "ClusterUnavailable" | "ShuttingDown" | "Internal" | (string & {});
+export type ErrorCode = "Unauthenticated" | "Forbidden" | "QuotaExceeded" | "NotFound" | "NamespaceNotServed" | "MethodNotAllowed" | "MalformedRequest" | "RequestTimeout" | "HeadersTooLarge" | "UpgradeRequired" | "ExpectationFailed" | "InvalidJson" | "InvalidParameter" | "BodyTooLarge" | "UnsupportedMediaType" | "ContinueExpired" | "Invalid" | "NumberNotExact" | "TextNotUnicode" | "InputMissing" | "InputTooLarge" | "InputTooDeep" | "ResponseTooLarge" | "ClassNotFound" | "NotAllowed" | "IdempotencyKeyReused" | "AlreadyExists" | "Gone" | "Conflict" | "UIDMismatch" | "SessionTerminating" | "SessionFinished" | "SessionTakesOneTurn" | "AlreadyDecided" | "SelfApproval" | "RequestNotPending" | "TurnNotFinished" | "NoOutput" | "NoLog" | "NoArtifact" | "RangeNotSatisfiable" | "EnterDisabled" | "EnterUnsupported" | "NotReady" | "Suspended" | "Stopping" | "PodReplaced" | "CommandNotFound" | "CommandLost" | "OutputLost" | "CommandFailed" | "CommandConflict" | "TooManyCommands" | "TooManyConnections" | "FileNotFound" | "NotAFile" | "NotAFolder" | "OutsideRoot" | "FileChanged" | "PortRefused" | "PortFailed" | "FileFailed" | "NotWritable" | "NoSpace" | "StateTooLarge" | "ContentMismatch" | "Busy" | "StoredDataMissing" | "TooManyRequests" | "CallerLimit" | "Overloaded" | "ClusterUnavailable" | "ShuttingDown" | "Internal" | (string & {});
 
 export type SessionEventQueue = {
   /** Position in the queue, from 1, among all sessions that wait for a slot. Updated every 10 s at the head of the queue, less often further back. */

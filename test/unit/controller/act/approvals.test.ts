@@ -200,6 +200,17 @@ describe('a decision', () => {
       assert.ok(!names({ turns: [waiting()], approvals: [one] }).includes('Consume'));
     });
   }
+  test('of whoever asked for the turn, or of nobody knows whom, counts for nothing where the class refuses that', () => {
+    const status = { ...waiting().status, granted: { notBy: ['ann', 'bob'] } };
+    const takes = (...approvals: CachedApproval[]) =>
+      names({ turns: [aTurnThat(status)], approvals }).includes('Consume');
+    const own = [approval({ requester: 'ann' }), approval({ requester: 'bob' }), approval()];
+    assert.deepEqual(
+      own.map((one) => takes(one)),
+      [false, false, false],
+    );
+    assert.equal(takes(...own, approval({ requester: 'eve' })), true);
+  });
   test('the first of several counts', () => {
     const earlier = approval(
       { decision: 'Deny' },

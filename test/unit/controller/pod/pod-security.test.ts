@@ -167,6 +167,7 @@ describe('a session’s pod', () => {
   test('is marked and placed as its class says', () => {
     const placement = {
       runtimeClassName: 'gvisor',
+      hostUsers: false,
       nodeSelector: { pool: 'agents' },
       tolerations: [{ key: 'agents', operator: 'Exists' as const }],
       affinity: { podAntiAffinity: {} },
@@ -174,8 +175,11 @@ describe('a session’s pod', () => {
     };
     const podMetadata = { labels: { team: 'a' }, annotations: { 'example.com/cost': 'x' } };
     const { metadata, spec } = podOf({ ...placement, podMetadata });
-    const { runtimeClassName, nodeSelector, tolerations, affinity, priorityClassName } = spec;
-    assert.deepEqual({ runtimeClassName, nodeSelector, tolerations, affinity, priorityClassName }, placement);
+    const { runtimeClassName, hostUsers, nodeSelector, tolerations, affinity, priorityClassName } = spec;
+    assert.deepEqual(
+      { runtimeClassName, hostUsers, nodeSelector, tolerations, affinity, priorityClassName },
+      placement,
+    );
     assert.equal(metadata.labels?.team, 'a');
     assert.deepEqual(metadata.annotations, podMetadata.annotations);
     const plain = podOf({});

@@ -58,6 +58,14 @@ describe('a turn that begins', () => {
     return status.granted;
   };
   const builtIn = { timeout: '30m', start: '10m', approval: '24h', persist: '5m' };
+  test('keeps who may not decide on what it asks: those who asked for it, where its class refuses that', () => {
+    const own = aSession({ status: RUNNING_STATUS, spec: { requester: 'ann' } });
+    const notBy = (selfApproval: 'Allowed' | 'Refused' | undefined, requester?: string) =>
+      beginning({ session: own, class: aClass({ selfApproval }) }, aTurn({ name: 'a', spec: { requester } }))?.notBy;
+    assert.deepEqual(notBy('Refused', 'bob'), ['bob', 'ann']);
+    assert.deepEqual(notBy('Refused', 'ann'), ['ann']);
+    assert.deepEqual([notBy('Allowed', 'bob'), notBy(undefined, 'bob')], [undefined, undefined]);
+  });
 
   test('is granted the timeouts of the moment in the write that makes it Running, as they were written', () => {
     assert.deepEqual(beginning({}), builtIn);

@@ -1,4 +1,5 @@
 import { defined } from '../../core/defined.ts';
+import { RESEALS_SINCE } from '../../core/frames/catalogue.ts';
 import { stateKey } from '../../core/frames/seal.ts';
 import { isTerminal } from '../../core/resources/turn-phases.ts';
 import { learn } from '../observed/memory.ts';
@@ -25,9 +26,10 @@ export async function bindRunner(context: ReconcileContext, settings: Effective)
   const { podUID } = world.link ?? {};
   const link = effects.links.get(podUID);
   if (!link || podUID === undefined) return;
-  const keyId = session.status?.state?.keyId ?? effects.keys.current.id;
-  const master = effects.keys.byId.get(keyId);
-  const problem = protocolProblem(world, settings) ?? (master ? undefined : keyMissing("The session's state", keyId));
+  const { current } = effects.keys;
+  const known = session.status?.state?.keyId ?? current.id;
+  const master = effects.keys.byId.get(known);
+  const problem = protocolProblem(world, settings) ?? (master ? undefined : keyMissing("The session's state", known));
   learn(memory, { fact: 'StartProblem', problem });
   if (!master || problem) return;
   const { kept } = settings;
@@ -38,6 +40,8 @@ export async function bindRunner(context: ReconcileContext, settings: Effective)
   const { files, environment } = contents;
   const { state } = session.status ?? {};
   const { name, namespace, uid } = session.metadata;
+  const keyOf = (id: string, of: Buffer) => ({ keyId: id, key: stateKey(of, uid).toString('base64') });
+  const reseals = known !== current.id && (world.link?.protocol ?? 0) >= RESEALS_SINCE;
   const limits = defined({ maxStateBytes: kept.maxStateBytes, maxPackedBytes: kept.maxPackedBytes });
   const isRestored = incarnation > 1 && (state || ranBefore(world));
   link.bind(
@@ -45,13 +49,18 @@ export async function bindRunner(context: ReconcileContext, settings: Effective)
       protocol: installation.protocol,
       session: { name, namespace, uid },
       incarnation,
-      state: { keyId, key: stateKey(master, uid).toString('base64') },
+      state: reseals ? keyOf(current.id, current.key) : keyOf(known, master),
       agent: settings.agent,
       limits: settings.limits,
       artifacts: settings.artifacts,
       ...(settings.redact.length > 0 && { redact: settings.redact }),
       ...defined({ heuristics: settings.heuristics }),
-      ...(state && { restores: { digest: state.digest, incarnation: state.incarnation, seq: state.seq } }),
+      ...(state && {
+        restores: {
+          ...{ digest: state.digest, incarnation: state.incarnation, seq: state.seq },
+          ...(reseals && { sealedWith: keyOf(known, master) }),
+        },
+      }),
       ...((!kept.state || Object.keys(limits).length > 0) && { persistence: { state: kept.state, ...limits } }),
       ...(environment && { environment: environment.bound }),
       ...(kept.workspace && { workspace: { mountPath: kept.workspace.mountPath } }),

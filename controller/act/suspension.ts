@@ -98,7 +98,8 @@ async function durable(
         );
   try {
     return await boundedWait({ effects, deadline, signal, unless: wanted }, async (waiting) => {
-      if (committed?.digest === snapshot.message.digest) {
+      const { digest, keyId } = snapshot.message;
+      if (committed?.digest === digest && committed.keyId === keyId) {
         const kept = await Promise.resolve(read(committed, waiting)).then(
           () => true,
           () => false,

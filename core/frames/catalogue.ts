@@ -4,6 +4,9 @@
  * handler in the program that receives it and, for a control line that older runners do not have, who needs it.
  */
 
+/** First protocol version whose runners take a state that is sealed with another key than those to come. */
+export const RESEALS_SINCE = 4;
+
 /** Longest proof of an epoch, characters. */
 export const MAX_PROOF_CHARS = 64;
 

@@ -15,7 +15,7 @@ export type { FrameMessages, Question, TurnError, Usage } from './schemas.ts';
  * Protocol version, raised when an older peer could misread a message. Controller and runner support a difference of
  * one.
  */
-export const PROTOCOL_VERSION = 3;
+export const PROTOCOL_VERSION = 4;
 /** Reports whether peers that speak these versions understand each other. */
 export const understand = (one: number, other: number): boolean => Math.abs(one - other) <= 1;
 
@@ -133,8 +133,11 @@ export interface Bind {
   keys: { up: string; down: string };
   state: { keyId: string; key: string };
   agent: AgentSpec;
-  /** The state that a `restore` will bring; a turn before it is refused. Absent: the session has no state yet. */
-  restores?: { digest: string; incarnation: number; seq: number };
+  /**
+   * The state that a `restore` will bring; a turn before it is refused. Absent: the session has no state yet. `sealedWith`: the key
+   * that opens it, where that is not `state.key`; runners of protocols before RESEALS_SINCE do not know it.
+   */
+  restores?: { digest: string; incarnation: number; seq: number; sealedWith?: { keyId: string; key: string } };
   /**
    * Storage of the state directory, and the maximum size of its archive, plain and packed. Absent: stored up to the usual
    * limits.

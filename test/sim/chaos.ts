@@ -1,4 +1,4 @@
-import { leases } from '../../core/kube/resources.ts';
+import { leases, secrets } from '../../core/kube/resources.ts';
 import type { SimServer } from './api/server.ts';
 import type { Replica } from './cluster/controllers.ts';
 import type { Kubelets } from './cluster/kubelets.ts';
@@ -91,6 +91,25 @@ const misfortunes: readonly Misfortune[] = [
       dice
         .pick(replicas)
         .process?.pause(dice.chance(0.5) ? dice.skewed(100, 5000) : dice.skewed(LEASE_MS, 4 * LEASE_MS));
+    },
+  },
+  {
+    // As docs/operations.md has it: each step is done before the next, so no controller meets a key that it does not have.
+    name: 'the master key is rotated',
+    weight: 0,
+    strike({ scheduler, dice, server, replicas }) {
+      const id = `${dice.int(1, 1e9)}`;
+      const key = Buffer.from(Array.from({ length: 32 }, () => dice.int(0, 255))).toString('base64');
+      const change = (data: Record<string, string>) => {
+        const secret = server.get(secrets, 'berth', 'berth-master-key');
+        if (!secret) return;
+        void server.admin.replace(secrets, { ...secret, data: { ...secret.data, ...data } }).catch(() => {});
+        for (const replica of replicas) replica.stop();
+      };
+      change({ [id]: key });
+      scheduler.after(dice.int(3000, 10_000), undefined, 'the new master key is made the current one', () =>
+        change({ current: Buffer.from(id).toString('base64') }),
+      );
     },
   },
   {

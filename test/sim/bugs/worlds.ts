@@ -36,4 +36,23 @@ export const worldBugs: readonly Bug[] = [
       },
     ],
   },
+  {
+    name: 'a state of before a rotation of the master key that is opened with the new key',
+    caughtBy: ['works'],
+    within: 30,
+    focus: {
+      misfortunes: ['the master key is rotated'],
+      misfortuneEveryMs: 20_000,
+      faultyMs: 150_000,
+      deeds: ['ask a session to suspend once'],
+      deedEveryMs: 3000,
+    },
+    edits: [
+      {
+        file: 'controller/act/bind.ts',
+        find: '          ...(reseals && { sealedWith: keyOf(known, master) }),\n',
+        replace: '',
+      },
+    ],
+  },
 ];

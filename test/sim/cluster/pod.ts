@@ -1,5 +1,6 @@
 import { gunzipSync } from 'node:zlib';
 import type { Bind } from '../../../core/frames/messages.ts';
+import { open } from '../../../core/frames/seal.ts';
 import { ApiError, TransportError } from '../../../core/kube/errors.ts';
 import type { AttachOptions, PodStream, StreamEnd } from '../../../core/kube/types.ts';
 import { hiddenBy } from '../../../core/text/hidden.ts';
@@ -344,8 +345,16 @@ export class Container implements SimContainer {
   #read(data: Buffer): void {
     const epoch = Number(/"epoch":(\d+)/.exec(data.toString('latin1'))?.[1] ?? 0);
     this.#staleLine = epoch > 0 && epoch < this.#highestEpoch;
-    this.#highestEpoch = Math.max(this.#highestEpoch, epoch);
+    if (epoch > this.#highestEpoch && this.#understands(data)) this.#highestEpoch = epoch;
     this.#runner.push(data);
+  }
+
+  /** Reports whether a control line is sealed with the runner's key. After a rotation a leader tries the new master key first. */
+  #understands(data: Buffer): boolean {
+    const [, header = '', body = ''] = /(\{.*\}) (\S+)/.exec(data.toString('latin1')) ?? [];
+    if (!this.bind || header.includes('"kind":"bind"')) return true;
+    const down = Buffer.from(this.bind.keys.down, 'base64');
+    return open(down, Buffer.from(body, 'base64'), Buffer.from(header)) !== undefined;
   }
 
   #print(text: string): boolean {

@@ -46,7 +46,15 @@ export async function policiesFound(
 
 function policiesOf(installed: Installed, policies: readonly Policy[], bindings: readonly Binding[]): Found[] {
   const { namespace, name, release, accounts } = installed;
-  const expected = admissionPolicies({ nameOf: (of) => `${name}-${of}.${namespace}`, ...accounts })
+  const expected = admissionPolicies({
+    nameOf: (of) => `${name}-${of}.${namespace}`,
+    namespace,
+    ...accounts,
+    masterKey: `${name}-master-key`,
+    lease: `${name}-controller`,
+    // Lists of the installation, which stand in variables and are not compared.
+    ...{ meshContainers: '[]', meshTokenAudiences: '[]', cacheClaims: '[]' },
+  })
     .map((object) => object as Named)
     .filter(({ kind }) => kind === 'ValidatingAdmissionPolicy') as Policy[];
   const act = `put them back: helm upgrade ${name} --namespace ${namespace} (docs/install.md#upgrade)`;

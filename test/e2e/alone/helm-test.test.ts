@@ -1,11 +1,16 @@
 import assert from 'node:assert/strict';
 import { afterAll, describe, test } from 'vitest';
 import { tools } from '../../support/tools.ts';
-import { finish, release, releaseNamespace, tryKubectl } from '../support/cluster.ts';
+import { finish, kubectl, release, releaseNamespace, tryKubectl } from '../support/cluster.ts';
 import { install } from '../support/release.ts';
 
+/** Namespace of the session where the release serves all. */
+const SERVED = 'default';
 /** Objects that a run of the test makes. */
-const MADE = ['serviceaccount', 'role', 'rolebinding', 'pod'].map((kind) => `${kind}/${release}-test`);
+const MADE = [
+  ...['serviceaccount', 'pod'].map((kind) => [`${kind}/${release}-test`, '-n', releaseNamespace]),
+  ...['role', 'rolebinding'].map((kind) => [`${kind}/${release}-test`, '-n', SERVED]),
+];
 
 async function helmTest() {
   const { helm } = await tools();
@@ -14,9 +19,9 @@ async function helmTest() {
 }
 
 const left = async () =>
-  (await tryKubectl(['get', ...MADE, '-n', releaseNamespace, '--ignore-not-found', '-o', 'name'])).stdout;
+  (await Promise.all(MADE.map((args) => kubectl(['get', ...args, '--ignore-not-found', '-o', 'name'])))).join('');
 
-const sessionsLeft = async () => (await tryKubectl(['get', 'sessions', '-n', releaseNamespace, '-o', 'name'])).stdout;
+const sessionsLeft = () => kubectl(['get', 'sessions', '-n', SERVED, '-o', 'name']);
 
 describe('helm test', () => {
   afterAll(() => install());
@@ -25,7 +30,7 @@ describe('helm test', () => {
     await install();
     const { code, text } = await helmTest();
     assert.equal(code, 0, text);
-    assert.match(text, /Session berth-system\/check-\w+ has answered BERTH after /);
+    assert.match(text, /Session default\/check-\w+ has answered BERTH after /);
     assert.deepEqual([await left(), await sessionsLeft()], ['', '']);
   });
 

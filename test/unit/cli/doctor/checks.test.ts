@@ -59,6 +59,8 @@ function install(server: KubeServer): void {
     nameOf: (of) => `berth-${of}.${SYSTEM}`,
     controller: `system:serviceaccount:${SYSTEM}:berth-controller`,
     api: `system:serviceaccount:${SYSTEM}:berth-api`,
+    ...{ namespace: SYSTEM, masterKey: 'berth-master-key', lease: 'berth-controller' },
+    ...{ meshContainers: '[]', meshTokenAudiences: '[]', cacheClaims: '[]' },
   }) as KubeObject[];
   for (const each of policies) server.put(each.kind === 'ValidatingAdmissionPolicy' ? POLICIES : BINDINGS, each);
   const spec = { holderIdentity: 'berth-controller-1', renewTime: ago(1), leaseDurationSeconds: 15 };

@@ -18,6 +18,7 @@ for n in range(max(lines, events)):
     if n < lines:
         print("line", n, "of ünï😀", flush=True)
     if n < events:
+        time.sleep(given.get("pace", 0))
         berth_agent.event({"n": n, "text": "ünï😀" + "x" * given.get("bytes", 0)})
 time.sleep(given.get("sleep", 0))
 if "ask" in given:

@@ -77,7 +77,10 @@ export async function performed(
   };
   const isImpatient = fault !== undefined && NEEDS_PATIENCE.includes(fault.name);
   await bench.free(lane);
+  for (const { expect } of scenario.steps) if (expect?.listed) await bench.list(expect.listed);
   let child: ChildProcess | undefined;
+  /** Why the API has not come again after it was killed. */
+  let notStarted: unknown;
   const isProgram = fault?.name === 'kill' || Object.keys(scenario.server).length > 0;
   let port = isProgram ? await bench.program(scenario.server) : bench.port;
   const proxy = await FaultyProxy.start({
@@ -85,9 +88,14 @@ export async function performed(
     fault,
     lateMs: LATE_MS,
     endStreamsMs: scenario.endStreamsMs,
+    holdStreamMs: scenario.holdStreamMs,
     onFault: async (name) => {
       if (name === 'abort') child?.kill('SIGINT');
-      else port = await bench.restart(scenario.server);
+      else
+        port = await bench.restart(scenario.server).catch((error) => {
+          notStarted = error;
+          return port;
+        });
     },
   });
   try {
@@ -105,6 +113,7 @@ export async function performed(
     };
     child = spawn(client.command[0] as string, client.command.slice(1), { env: client.env(folder), cwd: folder });
     const said = await saidBy(child, order, scenario.isLong ? LONG_RUN_MS : RUN_MS);
+    if (notStarted) throw notStarted;
     checkEnd(said, [names.token, names.expiring]);
     checkSteps(said, steps, proxy.wasMade ? fault : undefined);
     const wasCutShort = proxy.wasMade && fault !== undefined && CUT_SHORT.includes(fault.name);

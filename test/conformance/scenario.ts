@@ -61,6 +61,8 @@ const schema = z.strictObject({
   pauses: z.enum(['short', 'own']).default('short'),
   /** Time from the first stream on in which each stream ends at once, milliseconds. */
   endStreamsMs: z.number().default(0),
+  /** Time for which the first stream is held between server and client after its beginning, milliseconds. */
+  holdStreamMs: z.number().default(0),
   requests: z.array(requests).default([]),
   /** True for one that takes long, and is left out of the part that `make test` has. */
   isLong: z.boolean().default(false),

@@ -5,6 +5,8 @@ import { ANSWERS, type Exchange, type Fault, type FaultName } from './faults.ts'
 
 /** Time in which no connection is taken, milliseconds. */
 const REFUSE_MS = 60;
+/** Bytes of the stream that is held that are taken before. */
+const HELD_AFTER = 64 * 1024;
 /** Streams that end at once, one after the other. */
 const ENDED_STREAMS = 3;
 
@@ -21,6 +23,8 @@ export interface ProxyOptions {
   lateMs: number;
   /** Time from the first stream on in which each stream ends well after its head, milliseconds. */
   endStreamsMs: number;
+  /** Time for which nothing is taken of the first stream after its beginning, as where the client takes nothing and has no room; milliseconds. */
+  holdStreamMs: number;
   /** Called with the fault's exchange where the fault is not the proxy's to make. */
   onFault: (name: 'abort' | 'kill') => void | Promise<void>;
 }
@@ -41,6 +45,7 @@ export class FaultyProxy {
   #restart: Promise<void> | undefined;
   #underWay = 0;
   #ended = 0;
+  #hasHeld = false;
   /** Time until which streams end, of performance.now(). */
   #endsUntil: number | undefined;
 
@@ -154,6 +159,13 @@ export class FaultyProxy {
     this.#restart ??= Promise.resolve(this.#options.onFault('kill'));
   }
 
+  async #hold({ type, bytes }: Exchange): Promise<void> {
+    const { holdStreamMs } = this.#options;
+    if (holdStreamMs === 0 || this.#hasHeld || !type.startsWith('text/event-stream') || bytes < HELD_AFTER) return;
+    this.#hasHeld = true;
+    await delay(holdStreamMs);
+  }
+
   #endsStream(fault: FaultName | undefined): boolean {
     if (fault === 'end-stream') return ++this.#ended > 0;
     this.#endsUntil ??= performance.now() + this.#options.endStreamsMs;
@@ -226,6 +238,7 @@ export class FaultyProxy {
         const { bytes, next } =
           fault === 'flip' && !this.wasMade ? { bytes: content } : damage.done(content, seen.pieces);
         await write(taker, bytes);
+        await this.#hold(seen);
         if (next === 'close') return void client?.end();
         if (next === 'abort') await this.#options.onFault('abort');
         if ((next === 'stall' || next === 'abort') && client) return await closed(client);

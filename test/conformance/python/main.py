@@ -76,9 +76,10 @@ class Steps:
         run = await of(self.berth.run(input=input, idempotency_key=key, labels=labels))
         return shown_result(run), run
 
-    async def runs(self, _, count, input, labels):
+    async def runs(self, _, count, input, labels, **given):
         def one(n):
-            return self.berth.run(input={**input, "mark": f"{input['mark']}-{n}"}, labels=labels)
+            marked = {**input, "mark": f"{input['mark']}-{n}"}
+            return self.berth.run(class_=given.get("class"), input=marked, labels=labels)
 
         if isinstance(self.berth, Berth):
             with ThreadPoolExecutor(count) as pool:

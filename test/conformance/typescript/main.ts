@@ -54,8 +54,9 @@ const STEPS: Record<string, (on: never, given: Arguments) => Promise<[value: unk
     const run = await berth.run({ input }, { labels, idempotencyKey: key, signal });
     return [shownResult(run), run];
   },
-  runs: async (_, { count, input, labels }) => {
-    const one = (n: number) => berth.run({ input: { ...input, mark: `${input.mark}-${n}` } }, { labels, signal });
+  runs: async (_, { count, input, labels, class: class_ }) => {
+    const one = (n: number) =>
+      berth.run({ class: class_, input: { ...input, mark: `${input.mark}-${n}` } }, { labels, signal });
     const phases = new Map<string, number>();
     const runs = await Promise.all(Array.from({ length: count }, (_, n) => one(n)));
     for (const { phase } of runs) phases.set(phase, (phases.get(phase) ?? 0) + 1);

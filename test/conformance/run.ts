@@ -14,18 +14,21 @@ import { CUT_SHORT, type Exchange, type Fault, NEEDS_PATIENCE } from './proxy/fa
 import { FaultyProxy } from './proxy/proxy.ts';
 import { filled, type Scenario, type Step } from './scenario.ts';
 
-/** Limits of a client that waits for what does not come, and of one that has to take its time on a busy machine. Milliseconds. */
-const IMPATIENT = { attemptMs: 1_500, silenceMs: 1_500 };
+/** The shortest limit of a client that waits for what does not come; and by how much it is above what the slowest answer has taken without a fault. */
+const IMPATIENT_MS = 1_500;
+const SLOWER = 5;
+/** Limits of a client that has to take its time on a busy machine. Milliseconds. */
 const PATIENT = { attemptMs: 30_000, silenceMs: 30_000 };
 const IMPATIENT_WAIT_MS = 500;
-const LATE_MS = 2_500;
+/** Time that `late` is beyond the client's limit. */
+const LATE_MS = 1_000;
 const BACKOFF = { baseMs: 20, maxMs: 200 };
 const DEADLINE_MS = 60_000;
 /** Limit of a run, for one that hangs. */
 const RUN_MS = 90_000;
 /** The same limits for a scenario that takes long. */
-const LONG_DEADLINE_MS = 200_000;
-const LONG_RUN_MS = 240_000;
+const LONG_DEADLINE_MS = 500_000;
+const LONG_RUN_MS = 600_000;
 /** Time for which `$expiring` is valid, seconds. */
 const EXPIRING_S = 20;
 /** Time to end for a process that has nothing to do any more: shorter than every limit of the client by itself. */
@@ -76,6 +79,8 @@ export async function performed(
     content: bench.artifact,
   };
   const isImpatient = fault !== undefined && NEEDS_PATIENCE.includes(fault.name);
+  const slowestMs = Math.max(0, ...answeredAtOnce(clean ?? []).map(({ headMs }) => headMs));
+  const limitMs = Math.ceil(Math.max(IMPATIENT_MS, SLOWER * slowestMs));
   await bench.free(lane);
   for (const { expect } of scenario.steps) if (expect?.listed) await bench.list(expect.listed);
   let child: ChildProcess | undefined;
@@ -86,7 +91,7 @@ export async function performed(
   const proxy = await FaultyProxy.start({
     upstream: () => port,
     fault,
-    lateMs: LATE_MS,
+    lateMs: limitMs + LATE_MS,
     endStreamsMs: scenario.endStreamsMs,
     holdStreamMs: scenario.holdStreamMs,
     onFault: async (name) => {
@@ -104,7 +109,7 @@ export async function performed(
       server: proxy.url,
       token: scenario.token === 'given' ? bench.token : { file: tokenFile },
       timing: {
-        ...(isImpatient ? IMPATIENT : PATIENT),
+        ...(isImpatient ? { attemptMs: limitMs, silenceMs: limitMs } : PATIENT),
         ...(scenario.pauses === 'short' && BACKOFF),
         waitMs: isImpatient ? Math.min(IMPATIENT_WAIT_MS, scenario.waitMs) : scenario.waitMs,
       },

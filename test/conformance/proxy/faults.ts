@@ -7,6 +7,8 @@ export interface Exchange {
   path: string;
   /** HTTP status of the answer; 0 where none came. */
   status: number;
+  /** Time until the head of the answer came, milliseconds; 0 where none came. */
+  headMs: number;
   /** Content type of the answer. */
   type: string;
   /** Pieces in which the body came. */

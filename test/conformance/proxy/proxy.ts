@@ -133,7 +133,7 @@ export class FaultyProxy {
   /** Resolves when the exchange is over, or the connection. */
   async #exchange(client: Socket, request: Request, number: number): Promise<void> {
     const [method = '', path = ''] = request.head.split(' ', 2);
-    const seen: Exchange = { method, path, status: 0, type: '', pieces: 0, bytes: 0, hasMultibyte: false };
+    const seen: Exchange = { method, path, status: 0, headMs: 0, type: '', pieces: 0, bytes: 0, hasMultibyte: false };
     this.exchanges.push(seen);
     const fault = this.#faultAt(number);
     // The others are made later, where they can be.
@@ -187,6 +187,7 @@ export class FaultyProxy {
     seen: Exchange,
     fault: FaultName | undefined,
   ): Promise<void> {
+    const start = performance.now();
     const server = connect(this.#options.upstream(), '127.0.0.1');
     this.#servers.add(server);
     server.on('error', () => {});
@@ -215,6 +216,7 @@ export class FaultyProxy {
             .toString('latin1')
             .replace(/\r\nconnection:[^\r]*/i, '');
           content = before.subarray(end + 4);
+          seen.headMs = performance.now() - start;
           seen.status = Number(answer.split(' ', 2)[1]);
           seen.type = /\r\ncontent-type: *([^\r]*)/i.exec(answer)?.[1] ?? '';
           const declared = /\r\ncontent-length: *(\d+)/i.exec(answer)?.[1];

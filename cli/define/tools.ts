@@ -1,6 +1,7 @@
 import { Argument, type Command } from 'commander';
 import type { Cli } from '../cli.ts';
 import type { DoctorFlags } from '../commands/doctor.ts';
+import type { KeysFlags } from '../commands/keys.ts';
 import type { VersionFlags } from '../commands/version.ts';
 import { SHELLS, type Shell } from '../completion/scripts.ts';
 import { refused } from '../errors.ts';
@@ -23,6 +24,13 @@ export function defineTools(program: Command, command: AddCommand, cli: Cli): vo
     'Checks an installation as you see it, and says what to do about what is wrong; exit code 1 where something is.',
     ['doctor', 'doctor --namespace team -o json', 'doctor --server https://berth.example.com --token-file token'],
     async (_words: [], flags: DoctorFlags) => (await import('../commands/doctor.ts')).doctor(flags, cli),
+  ).addOption(formatOption('json'));
+
+  command(
+    'keys',
+    'Shows the master keys of the installations, what still needs each of them, and whether it may be removed.',
+    ['keys', 'keys -o json'],
+    async (_words: [], flags: KeysFlags) => (await import('../commands/keys.ts')).keys(flags, cli),
   ).addOption(formatOption('json'));
 
   command(

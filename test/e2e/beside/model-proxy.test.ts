@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'vitest';
+import { parseAllDocuments } from 'yaml';
+import {
+  type Any,
+  apply,
+  checkout,
+  ended,
+  get,
+  kubectl,
+  makeNamespace,
+  release,
+  releaseNamespace,
+  remove,
+  session,
+  turn,
+} from '../support/cluster.ts';
+
+const KEY = 'the-key-of-the-model';
+
+/** Answers with what it was sent, as a model's API would see it. */
+const UPSTREAM = `
+  require('node:http').createServer((request, response) => {
+    const { headers, method, url } = request;
+    let body = '';
+    request.on('data', (part) => { body += part; }).on('end', () => {
+      response.setHeader('content-type', 'application/json');
+      response.end(JSON.stringify({ method, url, body, key: headers['x-api-key'], authorization: headers.authorization ?? null }));
+    });
+  }).listen(8080);`;
+
+/** Script of an agent that asks the proxy as a client of the model does, and the model itself past it. */
+const AGENT = (model: string) => `
+  seen=$(wget -qO- -T 10 --header 'x-api-key: mine' --header 'authorization: mine' --post-data hello "$ANTHROPIC_BASE_URL/v1/messages?beta=true")
+  past=$(wget -qO- -T 3 http://${model}:8080/ 2>/dev/null && echo reached || echo blocked)
+  key=$(env | grep -c '${KEY}')
+  printf '{"seen": %s, "past": "%s", "key": %s}' "$seen" "$past" "$key"`;
+
+/** Image of session pods, which has Node. */
+async function runnerImage(): Promise<string> {
+  const { spec } = await get(['deployment', `${release}-controller`, '-n', releaseNamespace]);
+  const { env } = spec.template.spec.containers[0];
+  return env.find(({ name }: Any) => name === 'BERTH_RUNNER_IMAGE').value;
+}
+
+test('a proxy adds the key of a model for sessions that reach nothing else and never see it, as examples/model-proxy.yaml says', async (t) => {
+  const namespace = await makeNamespace(t);
+  const name = `model-${namespace}`;
+  t.onTestFinished(() => remove('sessionclass', name));
+  const image = await runnerImage();
+  const text = (await readFile(join(checkout, 'examples/model-proxy.yaml'), 'utf8'))
+    .replaceAll('namespace: egress', `namespace: ${namespace}`)
+    .replaceAll('kubernetes.io/metadata.name: egress', `kubernetes.io/metadata.name: ${namespace}`)
+    .replaceAll('model-proxy.egress.svc', `model-proxy.${namespace}.svc`)
+    .replace('name: model\n', `name: ${name}\n`)
+    .replace(/image: .*/, `image: ${image}`)
+    .replace('https://api.anthropic.com', `http://upstream.${namespace}.svc:8080`);
+  const objects = parseAllDocuments(text).map((document) => document.toJS());
+  const [, proxy] = objects;
+  const secured = proxy.spec.template.spec;
+  await apply(
+    {
+      ...{ apiVersion: 'v1', kind: 'Secret', metadata: { namespace, name: 'model-key' } },
+      stringData: { key: `${KEY}\n` },
+    },
+    {
+      ...{ apiVersion: 'v1', kind: 'Pod', metadata: { namespace, name: 'upstream', labels: { app: 'upstream' } } },
+      spec: {
+        ...{ automountServiceAccountToken: false, securityContext: secured.securityContext },
+        containers: [
+          {
+            ...{ name: 'model', image, command: ['node', '-e', UPSTREAM] },
+            securityContext: secured.containers[0].securityContext,
+          },
+        ],
+      },
+    },
+    {
+      ...{ apiVersion: 'v1', kind: 'Service', metadata: { namespace, name: 'upstream' } },
+      spec: { selector: { app: 'upstream' }, ports: [{ port: 8080 }] },
+    },
+    ...objects,
+  );
+  await kubectl(['rollout', 'status', 'deployment/model-proxy', '-n', namespace, '--timeout=180s']);
+  await kubectl(['wait', '--for=condition=Ready', 'pod/upstream', '-n', namespace, '--timeout=180s']);
+  const { status: model } = await get(['pod', 'upstream', '-n', namespace]);
+  const agent = { command: ['sh', '-c', AGENT(model.podIP)], input: 'Text', result: 'Text' };
+  await apply(session(namespace, 'one', { class: name, agent }), turn(namespace, 'one-1', 'one', ''));
+  const { status } = await ended(namespace, 'one-1');
+  assert.equal(status.phase, 'Succeeded', JSON.stringify(status));
+  assert.deepEqual(JSON.parse(status.output), {
+    seen: { method: 'POST', url: '/v1/messages?beta=true', body: 'hello', key: KEY, authorization: null },
+    past: 'blocked',
+    key: 0,
+  });
+});

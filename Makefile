@@ -19,7 +19,7 @@ $(3) env TIMES=$(1) NODE_COMPILE_CACHE=$(CURDIR)/build/compile-cache \
   --reporter=default --reporter=./test/support/suite-report.ts --reporter=./test/times/reporter.ts --outputFile=build/reports/$(1).json
 endef
 
-.PHONY: help install generate check quick times proof test unit sim sim-long sim-seeds sim-digests sim-figures coverage mutation generators integration e2e e2e-images chart-lint demo images package keeper agents client-faults client-runtimes kill-loop bench bench-compare bench-runner cluster-up cluster-down clean
+.PHONY: help install generate check quick times proof test unit sim sim-long sim-seeds sim-digests sim-figures coverage mutation generators integration e2e e2e-images chart-lint demo images charts package keeper agents client-faults client-runtimes kill-loop bench bench-compare bench-runner cluster-up cluster-down clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -143,6 +143,9 @@ package: $(INSTALLED) keeper ## the command line as an npm package with its Node
 
 images: $(INSTALLED) keeper ## the container images as archives under build/images
 	$(NODE) --disable-warning=ExperimentalWarning images/build.ts
+
+charts: $(INSTALLED) ## both Helm charts for the images that were built last, build/charts/NAME-VERSION.tgz
+	$(NODE) --disable-warning=ExperimentalWarning package/charts.ts
 
 keeper: build/keeper build/bin/berth-agent build/bin/berth-enter build/signals.node ## the helpers: what starts and reaps an agent's processes, what these call, what the kubelet starts for a client, what PID 1 loads
 

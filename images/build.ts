@@ -4,7 +4,7 @@
  * arguments).
  */
 import { execFile } from 'node:child_process';
-import { access, chmod, constants, copyFile, mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { access, chmod, constants, copyFile, mkdir, readdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { HELPER_PATH } from '../core/enter/hello.ts';
@@ -12,6 +12,7 @@ import { NODE_FLAGS } from '../core/program/node-flags.ts';
 import { INJECTOR_UID } from '../core/resources/names.ts';
 import { type ArchiveResult, type Image, type ImageConfig, writeArchive } from './archive.ts';
 import { baseModes, nodePath, stageBase, user } from './base.ts';
+import { type BuildName, buildName } from './build-name.ts';
 import { bundle, licences } from './bundle.ts';
 import type { Modes } from './layer.ts';
 import { copyRestOfGlibc } from './libraries.ts';
@@ -40,13 +41,18 @@ const programOf = (name: ImageName): Program => (name === 'runner-python' ? 'run
  */
 const bundleOf = (program: Program) => (program === 'runner' ? 'runner.cjs' : `${program}.mjs`);
 
-function config(name: ImageName): ImageConfig {
+function config(name: ImageName, { tag, revision }: BuildName): ImageConfig {
   return {
     Entrypoint: [nodePath, ...NODE_FLAGS, `/opt/berth/${bundleOf(programOf(name))}`],
     Env: ['PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin', 'LANG=C.UTF-8'],
     User: `${user}:${user}`,
     WorkingDir: '/',
-    Labels: { 'org.opencontainers.image.title': `berth-${name}`, 'org.opencontainers.image.licenses': 'Apache-2.0' },
+    Labels: {
+      'org.opencontainers.image.title': `berth-${name}`,
+      'org.opencontainers.image.licenses': 'Apache-2.0',
+      'org.opencontainers.image.version': tag,
+      'org.opencontainers.image.revision': revision,
+    },
   };
 }
 
@@ -116,7 +122,7 @@ async function stageAgentTools(root: string): Promise<void> {
 }
 
 /** Returns the staged image: `base`, its program's layer, and for `runner-python` Python above them. */
-export function image(name: ImageName, tag: string): Image {
+export function image(name: ImageName, build: BuildName): Image {
   const program = programOf(name);
   const modes = program === 'runner' ? runnerModes : {};
   const layers = [
@@ -124,19 +130,19 @@ export function image(name: ImageName, tag: string): Image {
     { folder: join(out, program), modes },
   ];
   if (name === 'runner-python') layers.push({ folder: join(out, 'python'), modes: {} });
-  return { name: `${REGISTRY}/berth/${name}:${tag}`, layers, config: config(name) };
+  return { name: `${REGISTRY}/berth/${name}:${build.tag}`, layers, config: config(name, build) };
 }
 
-/** Stages and writes the given images. */
-export async function buildImages(wanted: readonly ImageName[]): Promise<ArchiveResult[]> {
-  const { version } = JSON.parse(await readFile(join(checkout, 'package.json'), 'utf8'));
+/** Stages and writes the given images, with the tag of `build` in build/images/tag. */
+export async function buildImages(wanted: readonly ImageName[], build: BuildName): Promise<ArchiveResult[]> {
   await rm(out, { recursive: true, force: true });
   await mkdir(join(out, 'base'), { recursive: true });
   const libraries = await stageBase(join(out, 'base'), nodeBinary);
   for (const program of new Set(wanted.map(programOf))) await stageProgram(program, join(out, program), libraries);
   if (wanted.includes('runner-python')) await stagePython(join(out, 'python'));
   const results: ArchiveResult[] = [];
-  for (const name of wanted) results.push(await writeArchive(image(name, version), join(out, `${name}.tar`)));
+  for (const name of wanted) results.push(await writeArchive(image(name, build), join(out, `${name}.tar`)));
+  await writeFile(join(out, 'tag'), `${build.tag}\n`);
   await writeFile(join(checkout, 'build/images.json'), `${JSON.stringify(results, null, 2)}\n`);
   return results;
 }
@@ -149,7 +155,7 @@ if (import.meta.main) {
     process.exit(2);
   }
   const wanted = images.filter((image) => names.length === 0 || names.includes(image));
-  for (const { name, id, bytes, file } of await buildImages(wanted)) {
+  for (const { name, id, bytes, file } of await buildImages(wanted, await buildName(checkout))) {
     console.log(`${name}  ${id.slice(0, 19)}  ${(bytes / 1e6).toFixed(1)} MB  ${file}`);
   }
 }

@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, join } from 'node:path';
 import { describe, test } from 'vitest';
-import { type Any, render, renderAs } from '../support/chart.ts';
+import { packCharts } from '../../package/charts.ts';
+import { type Any, CHARTS, render, renderAs, renderChart } from '../support/chart.ts';
 
 /** Everything that a release may have, but for the classes, which one release of a cluster has. */
 const EVERYTHING = [
@@ -55,15 +59,16 @@ describe('releases in one cluster', () => {
 });
 
 describe('the images of a release', () => {
-  const images = (objects: Any[]) =>
+  /** References of all images that the objects name. */
+  const references = (objects: Any[]): string[] =>
     objects
       .filter(({ kind }) => kind === 'Deployment')
       .flatMap(({ spec }) => spec.template.spec.containers)
       .flatMap(({ image, env }) => [
         image,
         ...env.flatMap(({ name, value }: Any) => (/IMAGE$/.test(name) ? value : [])),
-      ])
-      .map((image: string) => image.replace(/:[^:]*$/, ''));
+      ]);
+  const images = (objects: Any[]) => references(objects).map((image) => image.replace(/:[^:]*$/, ''));
 
   test('are those of a registry that somebody named: without one the chart says what to set', async () => {
     const refused = /image.registry is empty. Set it to the registry .* set image.registry=localhost/;
@@ -83,5 +88,34 @@ describe('the images of a release', () => {
       images(await render('image.registry=', ...repositories)).toSorted(),
       own.map((_, index) => `one.example.com/mirror/${index}`),
     );
+  });
+
+  test('are those of a tag that somebody named, or of the commit for which `make charts` has packed the chart', async (t) => {
+    const tags = (objects: Any[]) => new Set(references(objects).map((image) => image.replace(/.*:/, '')));
+    const refused =
+      /image.tag is empty, .* Install the chart that `make charts` packs, .* or set image.tag to the tag in build/;
+    await assert.rejects(render('image.tag='), refused);
+    assert.deepEqual([...tags(await render('image.tag=here'))], ['here']);
+
+    const folder = await mkdtemp(join(tmpdir(), 'berth-charts-'));
+    t.onTestFinished(() => rm(folder, { recursive: true, force: true }));
+    const { version } = JSON.parse(await readFile(join(CHARTS, '../package.json'), 'utf8'));
+    const tag = `${version}-g1a2b3c4d-dirty-5f3e12ab`;
+    const archives = await packCharts(tag, folder);
+    assert.deepEqual(
+      archives.map((path) => basename(path)),
+      ['berth-crds', 'berth'].map((name) => `${name}-${version}+g1a2b3c4d.dirty.5f3e12ab.tgz`),
+    );
+    const objects = await renderChart(archives[1]!, 'berth', 'berth-system', 'image.registry=localhost');
+    assert.deepEqual([...tags(objects)], [tag]);
+    const names = (found: Any[]) => found.map(({ kind, metadata }) => `${kind} ${metadata.name}`);
+    assert.deepEqual(names(objects), names(await render()));
+    const definitions = await renderChart(archives[0]!, 'crds', 'berth-system');
+    assert.deepEqual(definitions, await renderChart(join(CHARTS, 'berth-crds'), 'crds', 'berth-system'));
+    const bytes = () => Promise.all(archives.map((path) => readFile(path)));
+    const first = await bytes();
+    await packCharts(tag, folder);
+    assert.deepEqual(await bytes(), first);
+    await assert.rejects(packCharts('0.0.0-g1a2b3c4d', folder), /the images 0.0.0-g1a2b3c4d are not of version/);
   });
 });

@@ -55,6 +55,17 @@ app.kubernetes.io/instance: {{ .root.Release.Name }}
 app.kubernetes.io/component: {{ .component }}
 {{- end }}
 
+{{- /* A chart that `make charts` has packed names the images of its commit in its appVersion. That of a checkout names none. */ -}}
+{{- define "berth.tag" -}}
+{{- if .Values.image.tag }}
+{{- .Values.image.tag }}
+{{- else if eq .Chart.AppVersion .Chart.Version }}
+{{- fail "image.tag is empty, and the chart of a checkout does not know which images you have built. Install the chart that `make charts` packs, which does, or set image.tag to the tag in build/images/tag." }}
+{{- else }}
+{{- .Chart.AppVersion }}
+{{- end }}
+{{- end }}
+
 {{- /* (dict "root" $ "image" .Values.controller.image) */ -}}
 {{- define "berth.image" -}}
 {{- /* Without a registry, container runtimes take docker.io, where the names are a stranger's. */ -}}
@@ -62,7 +73,7 @@ app.kubernetes.io/component: {{ .component }}
 {{- fail "image.registry is empty. Set it to the registry that you pushed the images to, for example image.registry=registry.example.com. For images of `make images` that are loaded into the nodes, as with kind, set image.registry=localhost." }}
 {{- end }}
 {{- with .root.Values.image.registry }}{{ trimSuffix "/" . }}/{{ end }}{{ .image.repository }}
-{{- if .image.digest }}@{{ .image.digest }}{{ else }}:{{ .root.Values.image.tag | default .root.Chart.AppVersion }}{{ end }}
+{{- if .image.digest }}@{{ .image.digest }}{{ else }}:{{ include "berth.tag" .root }}{{ end }}
 {{- end }}
 
 {{- /* Variables beside those of the values: (dict "root" $ "component" "controller") */ -}}

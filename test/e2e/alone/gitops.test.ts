@@ -85,6 +85,7 @@ describe('a tool that applies the charts from Git', () => {
       const values: Record<string, unknown> = {
         // Neither pods nor classes that others use.
         'image.registry': 'registry.example.com',
+        'image.tag': 'none',
         'controller.replicas': 0,
         'api.replicas': 0,
         'defaultClass.name': `${namespace}-default`,

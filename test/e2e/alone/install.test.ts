@@ -54,7 +54,15 @@ describe('the Helm chart', () => {
 
   test('renders the same bytes twice, and contains no Secret', async () => {
     const render = () =>
-      helm(['template', release, chart, '--namespace', releaseNamespace, '--set', 'image.registry=localhost']);
+      helm([
+        'template',
+        release,
+        chart,
+        '--namespace',
+        releaseNamespace,
+        '--set',
+        'image.registry=localhost,image.tag=e2e',
+      ]);
     const first = await render();
     assert.equal(await render(), first);
     assert.doesNotMatch(first, /^kind: Secret$/m);
@@ -112,9 +120,11 @@ describe('the Helm chart', () => {
     const values = ['defaultClass.create', 'pythonClass.create'];
     await helm([
       ...['install', 'second', chart, '--namespace', home, '--wait', '--timeout', '480s'],
-      ...[...values.map((value) => `${value}=false`), `namespaces={${second}}`, 'image.registry=localhost'].flatMap(
-        (set) => ['--set', set],
-      ),
+      ...[
+        ...values.map((value) => `${value}=false`),
+        `namespaces={${second}}`,
+        'image.registry=localhost,image.tag=e2e',
+      ].flatMap((set) => ['--set', set]),
     ]);
     const { items } = await get(['validatingadmissionpolicies']);
     const names = items.map(({ metadata }: Any) => metadata.name).filter((name: string) => /\bberth-/.test(name));

@@ -49,7 +49,7 @@ describe('an installation under load', () => {
     };
     await create('present');
     const load: Load = underLoad(namespace, names('present'));
-    await load.during(() => install({ ...values, ...earlier.values }, earlier));
+    await load.during(() => install(values, earlier));
     await create('earlier');
     load.sessions.push(...names('earlier'));
     await load.during(() => install(values));

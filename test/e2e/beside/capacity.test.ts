@@ -53,7 +53,7 @@ describe('slots and idleness', { concurrent: true }, () => {
   test('a ResourceQuota of the chart limits the sessions and the turns of a namespace', async (t) => {
     const namespace = await makeNamespace(t);
     const limit = async (turns: number) => {
-      const values = `image.registry="localhost",quotas=${JSON.stringify([{ namespace, sessions: 2, turns }])}`;
+      const values = `image.registry="localhost",image.tag="e2e",quotas=${JSON.stringify([{ namespace, sessions: 2, turns }])}`;
       const chart = join(checkout, 'charts/berth');
       const args = ['template', release, chart, '--show-only', 'templates/quotas.yaml', '--set-json', values];
       await kubectl(['apply', '-f', '-'], { input: await helm(args) });

@@ -17,8 +17,6 @@ const PRODUCT = ['charts', 'controller', 'core', 'images', 'runner', 'package-lo
 export interface EarlierRelease extends Built {
   commit: string;
   images: ArchiveResult[];
-  /** Values of the chart that name these images. */
-  values: Record<string, unknown>;
   /** Protocol version of its controller and runner. */
   protocol: number;
 }
@@ -80,7 +78,6 @@ export async function buildEarlierRelease(): Promise<EarlierRelease> {
     chart: join(TREE, 'charts/berth'),
     crds: existsSync(join(TREE, 'charts/berth-crds')) ? join(TREE, 'charts/berth-crds') : undefined,
     images,
-    values: { 'image.tag': TAG },
     protocol: Number(protocol),
   };
 }

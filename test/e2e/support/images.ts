@@ -8,11 +8,11 @@ import { buildAnyImages } from './any-images.ts';
 import { digestOfSources } from './current.ts';
 
 const checkout = join(import.meta.dirname, '..', '..', '..');
-const { version } = JSON.parse(readFileSync(join(checkout, 'package.json'), 'utf8'));
+/** The images of the tests have one name, whatever they are made of: a cluster that stays does not fill with their versions. */
+const BUILD = { version: '0.0.0', tag: 'e2e', revision: 'e2e' };
 
-/** Image names as the chart forms them, from its appVersion. */
-export const runnerImage = image('runner', version).name;
-export const pythonImage = image('runner-python', version).name;
+export const runnerImage = image('runner', BUILD).name;
+export const pythonImage = image('runner-python', BUILD).name;
 /** Command of the Python agent for an image with Python. */
 export const pythonAgent = ['python3', '-c', readFileSync(join(checkout, 'test/e2e/agents/agent.py'), 'utf8')];
 
@@ -20,7 +20,7 @@ export const pythonAgent = ['python3', '-c', readFileSync(join(checkout, 'test/e
 export const readableImage = 'example/readable:e2e';
 
 function buildReadableImage(): Promise<ArchiveResult> {
-  const { layers, config } = image('runner', version);
+  const { layers, config } = image('runner', BUILD);
   const readable = layers.map(({ folder }) => ({ folder }));
   return writeArchive({ name: readableImage, layers: readable, config }, join(checkout, 'build/images/readable.tar'));
 }
@@ -42,7 +42,7 @@ export async function testImages(): Promise<{ archives: ArchiveResult[]; isNew: 
     () => undefined,
   );
   if (last?.sources === sources && (await areThere(last.archives))) return { archives: last.archives, isNew: false };
-  const archives = [...(await buildImages(images)), ...(await buildAnyImages()), await buildReadableImage()];
+  const archives = [...(await buildImages(images, BUILD)), ...(await buildAnyImages()), await buildReadableImage()];
   // A build takes a while: a source that was changed meanwhile may be in some images and not in others.
   if ((await digestOfSources()) === sources)
     await writeFile(note, JSON.stringify({ sources, archives } satisfies Note));

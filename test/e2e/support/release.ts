@@ -7,6 +7,9 @@ import { type Any, checkout, get, helm, kubectl, release, releaseNamespace } fro
 
 const COMPONENTS = ['controller', 'api'] as const;
 
+/** Name of an image; those of earlier releases have no registry. */
+const IMAGE_NAME = /^(?:(?<registry>.*)\/)?berth\/(?<component>[^/:]+):(?<tag>[^/:]+)$/;
+
 /** Charts and images of a release. */
 export interface Built {
   chart: string;
@@ -27,9 +30,11 @@ export async function install(values: Record<string, unknown> = {}, built?: Buil
   const components = COMPONENTS.filter((component) => values[`${component}.enabled`] !== false);
   const settings: Record<string, unknown> = { ...values };
   for (const component of components) {
-    const image = images.find(({ name }) => new RegExp(`(^|/)berth/${component}:`).test(name));
+    const names = images.map(({ id, name }) => ({ id, parts: IMAGE_NAME.exec(name)?.groups }));
+    const image = names.find(({ parts }) => parts?.component === component);
     if (!image) throw new Error(`there is no image of ${component}`);
-    settings['image.registry'] = image.name.split(/\/?berth\//)[0];
+    settings['image.registry'] = image.parts?.registry ?? '';
+    settings['image.tag'] = image.parts?.tag;
     // The tag stays the same while the image changes: the annotation is what makes new pods.
     settings[`${component}.podAnnotations`] = { 'berth.dev/image-id': image.id };
   }

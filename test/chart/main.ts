@@ -8,6 +8,7 @@ import { access, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { REQUIRED } from '../support/chart.ts';
 import { tools } from '../support/tools.ts';
 import { LOCATION, writeBuiltin, writeCustom } from './schemas.ts';
 
@@ -175,7 +176,7 @@ try {
   for (const [name, values] of Object.entries(RENDERS)) {
     const rendered = join(work, `${name}.yaml`);
     const args = ['template', 'berth', join(ROOT, 'charts/berth'), '--namespace', 'berth-system'];
-    const { stdout } = await run(helm, [...args, ...values.flatMap((value) => ['--set', value])], {
+    const { stdout } = await run(helm, [...args, ...[...REQUIRED, ...values].flatMap((value) => ['--set', value])], {
       maxBuffer: MOST_OUTPUT,
     });
     await writeFile(rendered, stdout);

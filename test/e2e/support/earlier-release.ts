@@ -86,7 +86,14 @@ export async function buildEarlierRelease(): Promise<EarlierRelease> {
 export async function notForCluster({ chart }: EarlierRelease): Promise<string | undefined> {
   const { serverVersion } = JSON.parse(await kubectl(['version', '-o', 'json']));
   const { helm } = await tools();
-  const { code, stderr } = await finish(helm, ['template', chart, '--kube-version', serverVersion.gitVersion]);
+  const { code, stderr } = await finish(helm, [
+    'template',
+    chart,
+    '--set',
+    'image.registry=none,image.tag=none',
+    '--kube-version',
+    serverVersion.gitVersion,
+  ]);
   if (code === 0) return undefined;
   if (!stderr.includes('chart requires kubeVersion'))
     throw new Error(`the chart of the earlier release cannot be rendered\n${stderr}`);

@@ -61,11 +61,12 @@ async function namespaceFor(t: TestContext): Promise<string> {
   return name;
 }
 
-/** Everything that the chart can render of kinds that every cluster has. */
+/** Everything that the chart can render of kinds that every cluster has, for a release that serves the namespace. */
 const everything = (namespace: string) => ({
   namespaces: [namespace],
-  pools: [{ namespace, class: `${namespace}-default`, name: 'pool', replicas: 0 }],
-  quotas: [{ namespace, sessions: 200, turns: 5000 }],
+  pools: [{ namespace, name: 'pool', replicas: 0 }],
+  quotas: [{ namespace, sessions: 200, turns: 5000, storeBytes: 1_000_000 }],
+  'networkPolicies.enabled': true,
   'image.pullSecrets': ['pull'],
   'metrics.annotations': true,
   'metrics.readers': [{ namespace: 'monitoring', name: 'prometheus' }],
@@ -90,13 +91,21 @@ describe('a tool that applies the charts from Git', () => {
         'api.replicas': 0,
         'defaultClass.name': `${namespace}-default`,
         'pythonClass.name': `${namespace}-python`,
-        ...more(namespace),
+        ...more(await namespaceFor(t)),
       };
       const sets = Object.entries(values).flatMap(([name, value]) => [
         '--set-json',
         `${name}=${JSON.stringify(value)}`,
       ]);
-      const input = await helm(['template', namespace, join(checkout, 'charts/berth'), '-n', namespace, ...sets]);
+      const input = await helm([
+        'template',
+        namespace,
+        join(checkout, 'charts/berth'),
+        '-n',
+        namespace,
+        '--no-hooks',
+        ...sets,
+      ]);
       t.onTestFinished(async () => {
         await kubectl(['delete', '-f', '-', '--ignore-not-found', '--wait=false'], { input });
       });

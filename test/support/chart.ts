@@ -30,7 +30,12 @@ export async function renderChart(
   const { helm } = await tools();
   const args = ['template', release, chart, '--namespace', namespace, ...values.flatMap((value) => ['--set', value])];
   const { stdout } = await promisify(execFile)(helm, args, { maxBuffer: 16 * 1024 * 1024 });
-  return parseAllDocuments(stdout).flatMap((document) => document.toJS() ?? []);
+  return parseAllDocuments(stdout).flatMap((document) => {
+    // Helm itself takes a key that is there twice.
+    const [error] = document.errors;
+    if (error) throw error;
+    return document.toJS() ?? [];
+  });
 }
 
 export const find = (objects: Any[], kind: string, name: string): Any =>

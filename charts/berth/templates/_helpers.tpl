@@ -97,10 +97,6 @@ imagePullSecrets:
   - name: {{ . }}
   {{- end }}
 {{- end }}
-{{- /* Defaults of the API server, here and elsewhere, are written out: tools then see no difference between an object and its manifest. */}}
-restartPolicy: Always
-dnsPolicy: ClusterFirst
-schedulerName: default-scheduler
 securityContext:
   runAsNonRoot: true
   runAsUser: 65532
@@ -125,6 +121,13 @@ priorityClassName: {{ . }}
 {{- end }}
 
 {{- /* (dict "maxSurge" 1 "maxUnavailable" 0) */ -}}
+{{- /* Defaults of the API server are written out: tools then see no difference between an object and its manifest. */ -}}
+{{- define "berth.podDefaults" -}}
+restartPolicy: Always
+dnsPolicy: ClusterFirst
+schedulerName: default-scheduler
+{{- end }}
+
 {{- define "berth.deploymentDefaults" -}}
 progressDeadlineSeconds: 600
 revisionHistoryLimit: 10

@@ -20,7 +20,7 @@ interface Definition {
 }
 
 const ACT =
-  'apply the CRDs of the installed release: helm upgrade with crds.install, or kubectl apply --server-side -f of manifests/ (docs/install.md#upgrade)';
+  'apply the CRDs of the installed release: helm upgrade of the chart berth-crds, or kubectl apply --server-side -f of manifests/ (docs/install.md#upgrading)';
 
 /** Compares the CRDs of the cluster with those of this release. */
 export async function crdsFound(

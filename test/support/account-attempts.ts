@@ -20,6 +20,8 @@ export interface Place {
   namespace: string;
   releaseNamespace: string;
   release: string;
+  /** The API may enter pods (`api.enter.enabled`); else RBAC refuses that. */
+  enter: boolean;
 }
 
 /** UIDs of the objects that own others there. */
@@ -226,7 +228,7 @@ export async function prepare(admin: RawApi, { namespace }: Place): Promise<Owne
   const names = standing(owners);
   const pods: [name: string, ownerReferences: object[], more?: Change][] = [
     [names.mine, [sessionOwner(session)]],
-    [names.relabelled, [sessionOwner(session)], ({ metadata }) => (metadata.labels = { 'berth.dev/session-uid': '' })],
+    [names.relabelled, [sessionOwner(session)], ({ metadata }) => (metadata.labels = { 'berth.dev/class': 'wrong' })],
     [names.orphan, []],
     [names.gated, [sessionOwner(session)], ({ spec }) => (spec.schedulingGates = [{ name: 'berth.dev/turn' }])],
     [names.taken, [otherOwner(other)]],
@@ -560,7 +562,7 @@ export function apiAttempts(place: Place, owners: Owners): Attempt[] {
   const REQUESTERS = 'api-requesters';
   const CHANGES = 'api-changes';
   const EVENTS = 'api-events';
-  const EXEC = 'api-exec';
+  const EXEC = place.enter ? 'api-exec' : 'RBAC';
   const [sessions, turns, approvals] = ['sessions', 'turns', 'approvals'].map((kind) => berth(namespace, kind)) as [
     string,
     string,

@@ -6,7 +6,7 @@ import { apiAttempts, fault, prepare } from '../../support/account-attempts.ts';
 import { Installation } from '../../support/installation.ts';
 import { RawApi } from '../../support/raw-api.ts';
 
-const PLACE = { namespace: 'default', releaseNamespace: 'berth-system', release: 'berth' };
+const PLACE = { namespace: 'default', releaseNamespace: 'berth-system', release: 'berth', enter: true };
 
 describe('the account of the HTTP API', () => {
   let cluster: Installation;
@@ -29,7 +29,9 @@ describe('the account of the HTTP API', () => {
 
   test('does what Berth does, and each other attempt is refused by the policy for it, or by RBAC', async () => {
     const faults: string[] = [];
-    for (const attempt of apiAttempts(PLACE, owners)) {
+    const attempts = apiAttempts(PLACE, owners);
+    assert.ok(attempts.filter(({ by }) => by).length > 40);
+    for (const attempt of attempts) {
       if (attempt.onlyReal) continue;
       const found = await fault(api, PLACE, attempt);
       if (found) faults.push(found);

@@ -5,7 +5,7 @@ import { controllerAttempts, fault, prepare } from '../../support/account-attemp
 import { CONTROLLER, Installation } from '../../support/installation.ts';
 import { RawApi } from '../../support/raw-api.ts';
 
-const PLACE = { namespace: 'default', releaseNamespace: 'berth-system', release: 'berth' };
+const PLACE = { namespace: 'default', releaseNamespace: 'berth-system', release: 'berth', enter: true };
 
 describe('the account of the controller', () => {
   let cluster: Installation;
@@ -28,7 +28,9 @@ describe('the account of the controller', () => {
 
   test('does what Berth does, and each other attempt is refused by the policy for it, or by RBAC', async () => {
     const faults: string[] = [];
-    for (const attempt of controllerAttempts(PLACE, owners)) {
+    const attempts = controllerAttempts(PLACE, owners);
+    assert.ok(attempts.filter(({ by }) => by).length > 40);
+    for (const attempt of attempts) {
       if (attempt.onlyReal) continue;
       const found = await fault(controller, PLACE, attempt);
       if (found) faults.push(found);

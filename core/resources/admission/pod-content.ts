@@ -50,20 +50,22 @@ for (const hook of ['postStart', 'preStop']) {
   HOOKS.push(...['httpGet', 'tcpSocket'].map((way) => `c.?lifecycle.?${hook}.?${way}.?host.orValue('') == ''`));
 }
 
-/** Rules for each container `c`, with what the container has against them. */
-const CONTAINER_RULES: [string, string][] = [
+/** Rules for each container `c`, with what a container is that breaks them; `mesh`: the chart can except the container. */
+const CONTAINER_RULES: [holds: string, fault: string, mesh?: 'mesh'][] = [
   [`!${own}.?privileged.orValue(false)`, 'is privileged'],
   [`!${own}.?allowPrivilegeEscalation.orValue(true)`, 'does not have allowPrivilegeEscalation: false'],
   [
     `(${isMesh} || ${orPod('runAsNonRoot', 'false')}) &&
 (${isMesh} || ${orPod('runAsUser', '1')} != 0)`,
     'may run as root',
+    'mesh',
   ],
   [
     `${isMesh} ?
   ${own}.?capabilities.?add.orValue([]).all(a, a in ['NET_ADMIN', 'NET_RAW']) :
   (${own}.?capabilities.?drop.orValue([]).exists(d, d == 'ALL') && size(${own}.?capabilities.?add.orValue([])) == 0)`,
     'does not drop all capabilities, or adds some',
+    'mesh',
   ],
   [
     `${own}.?seccompProfile.?type.orValue(variables.security.?seccompProfile.?type.orValue('')) in ['RuntimeDefault', 'Localhost']`,
@@ -81,15 +83,16 @@ const CONTAINER_RULES: [string, string][] = [
 ];
 
 const WHO = 'the controller of Berth creates only pods that';
-const SIDECARS =
-  'If a webhook has added it, see admissionPolicies in the values of the chart; else the account of the controller is used by somebody else';
+const NAME_IT =
+  'If a service mesh has added it, name the containers of the mesh in admissionPolicies.meshContainers of the chart';
+const LEAVE_IT = 'If a webhook has added it, have it left out of session pods';
 
-function containerRule([holds, fault]: [string, string]): Validation {
+function containerRule([holds, fault, mesh]: (typeof CONTAINER_RULES)[number]): Validation {
   return {
     expression: `variables.containers.all(c, ${holds})`,
     message: `${WHO} satisfy the restricted Pod Security Standard: a container ${fault}`,
     messageExpression: `'${WHO} satisfy the restricted Pod Security Standard: container "' +
-variables.containers.filter(c, !(${holds}))[0].name + '" ${fault}. ${SIDECARS}'`,
+variables.containers.filter(c, !(${holds}))[0].name + '" ${fault}. ${mesh ? NAME_IT : LEAVE_IT}'`,
   };
 }
 
@@ -135,13 +138,13 @@ const VOLUME_RULES: Validation[] = [
     message: `${WHO} have volumes of the kinds emptyDir, projected and persistentVolumeClaim`,
     messageExpression: `'${WHO} have volumes of the kinds emptyDir, projected and persistentVolumeClaim: "' +
 variables.volumes.filter(v, !v.all(k, k in ['name', 'emptyDir', 'projected', 'persistentVolumeClaim'] ||
-  (k in ['configMap', 'downwardAPI'] && size(variables.meshContainers) > 0)))[0].name + '" is another. ${SIDECARS}'`,
+  (k in ['configMap', 'downwardAPI'] && size(variables.meshContainers) > 0)))[0].name + '" is another. ${NAME_IT}, which allows configMap and downwardAPI'`,
   },
   {
     expression: `variables.volumes.all(v, v.?projected.?sources.orValue([]).all(s, s.all(k, k == 'secret' ||
   (k in ['configMap', 'downwardAPI'] && size(variables.meshContainers) > 0) ||
   (k == 'serviceAccountToken' && s[k].?audience.orValue('') in variables.meshTokenAudiences))))`,
-    message: `${WHO} have Secrets alone in their projected volumes, and no service account token. ${SIDECARS}`,
+    message: `${WHO} have Secrets alone in their projected volumes, and no service account token. If a service mesh has added one, name its audience in admissionPolicies.meshTokenAudiences of the chart`,
   },
   {
     expression: `variables.volumes.all(v, !has(v.persistentVolumeClaim) ||

@@ -18,23 +18,33 @@ const everywhere = ['--all-namespaces'];
 const own = ['-n', releaseNamespace];
 
 describe('rights', () => {
-  test('the API server puts the controller before other service accounts, and its lease before all of them', async () => {
-    /** Priority level that the API server served the request in. */
-    const levelOf = async (who: string, path: string) => {
+  test('the API server puts the controller before other service accounts, its lease before all of them, and the API beside them', async () => {
+    /** FlowSchema and priority level by which the API server served the request. */
+    const servedBy = async (who: string, path: string) => {
       const { stderr } = await tryKubectl(['get', '--raw', path, '--as', who, '-v=8']);
-      const uid = /X-Kubernetes-Pf-Prioritylevel-Uid: (\S+)/i.exec(stderr)?.[1];
-      const levels = (await get(['prioritylevelconfigurations'])).items;
-      return levels.find(({ metadata }: { metadata: { uid: string } }) => metadata.uid === uid)?.metadata.name;
+      const named = async (kind: string, header: RegExp) => {
+        const uid = header.exec(stderr)?.[1];
+        const { items } = await get([kind]);
+        return items.find(({ metadata }: { metadata: { uid: string } }) => metadata.uid === uid)?.metadata.name;
+      };
+      return [
+        await named('flowschemas', /X-Kubernetes-Pf-Flowschema-Uid: (\S+)/i),
+        await named('prioritylevelconfigurations', /X-Kubernetes-Pf-Prioritylevel-Uid: (\S+)/i),
+      ];
     };
     const leases = `/apis/coordination.k8s.io/v1/namespaces/${releaseNamespace}/leases/${release}-controller`;
     const pods = `/api/v1/namespaces/${releaseNamespace}/pods`;
     assert.deepEqual(
       [
-        await levelOf(account('controller'), leases),
-        await levelOf(account('controller'), pods),
-        await levelOf(account('api'), pods),
+        await servedBy(account('controller'), leases),
+        await servedBy(account('controller'), pods),
+        await servedBy(account('api'), pods),
       ],
-      ['leader-election', 'workload-high', 'workload-low'],
+      [
+        [`${releaseNamespace}-${release}-controller-lease`, 'leader-election'],
+        [`${releaseNamespace}-${release}-controller`, 'workload-high'],
+        [`${releaseNamespace}-${release}-api`, 'workload-low'],
+      ],
     );
   });
 

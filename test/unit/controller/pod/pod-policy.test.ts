@@ -99,7 +99,7 @@ describe('a container that a service mesh adds', () => {
   test('is refused unless the chart names it, with its name and where to name it', () => {
     assert.match(
       denied(meshed()) ?? '',
-      /container "istio-init" may run as root\. .*see admissionPolicies in the values/,
+      /container "istio-init" may run as root\. .*in admissionPolicies\.meshContainers of the chart$/,
     );
   });
 

@@ -145,12 +145,16 @@ function chartPolicies(): string {
     .replaceAll('NAMESPACE', '{{ .Release.Namespace }}');
   // `--reuse-values` of an earlier release brings values without these.
   const isEnabled = '(.Values.admissionPolicies | default (dict "enabled" true)).enabled';
-  const ownNamespace = [
+  const checks = [
     '{{- if has .Release.Namespace .Values.namespaces }}',
     '{{- fail (printf "namespaces: lists %s, the namespace of this release, in which its admission policies let the controller make no pods; install the release in a namespace of its own, or set admissionPolicies.enabled to false" .Release.Namespace) }}',
     '{{- end }}',
+    '{{- $accounts := list (include "berth.account" (dict "root" . "component" "controller")) (include "berth.account" (dict "root" . "component" "api")) }}',
+    '{{- if and .Values.api.enabled (eq (len (uniq $accounts)) 1) }}',
+    '{{- fail (printf "controller.serviceAccount.name and api.serviceAccount.name are both %s, but the admission policies hold each program to what it does; give each program a service account of its own" (first $accounts)) }}',
+    '{{- end }}',
   ].join('\n');
-  return `{{- /* ${NOTICE} */ -}}\n{{- if ${isEnabled} }}\n${ownNamespace}\n${body}{{- end }}\n`;
+  return `{{- /* ${NOTICE} */ -}}\n{{- if ${isEnabled} }}\n${checks}\n${body}{{- end }}\n`;
 }
 
 /** Returns what is generated of the Python client. */

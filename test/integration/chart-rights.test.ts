@@ -243,10 +243,10 @@ describe('the admission policies', () => {
   });
 
   test('are created after the rights that they ask for, and left out by a value', async () => {
-    const released = (await render('berth', 'berth-system')).filter(
-      ({ metadata }) => !metadata.annotations?.['helm.sh/hook'],
-    );
-    const kinds = released.map(({ kind }) => kind);
+    // The rights of a test of the release are made with the test.
+    const kinds = (await render('berth', 'berth-system'))
+      .filter(({ metadata }) => !metadata.annotations?.['helm.sh/hook'])
+      .map(({ kind }) => kind);
     const rights = ['ClusterRole', 'ClusterRoleBinding', 'Role', 'RoleBinding'];
     const last = Math.max(...rights.map((kind) => kinds.lastIndexOf(kind)));
     assert.ok(last >= 0 && kinds.indexOf('ValidatingAdmissionPolicy') > last, kinds.join());
@@ -290,6 +290,28 @@ describe('the FlowSchemas', () => {
     assert.deepEqual(schemas(await render('berth', 'berth-system', '--set', 'flowSchemas.enabled=false')), []);
     assert.equal(schemas(await render('berth', 'berth-system', '--set', 'flowSchemas=null')).length, 3);
     assert.equal(schemas(await render('berth', 'berth-system', '--set', 'api.enabled=false')).length, 2);
+  });
+
+  test('and the policies are of the accounts that the values name, and each program has one of its own', async () => {
+    const named = (controller: string, api: string) => [
+      ...['--set', `controller.serviceAccount.name=${controller}`],
+      ...['--set', `api.serviceAccount.name=${api}`],
+    ];
+    const chart = await render('berth', 'berth-system', ...named('one', 'two'));
+    const subjects = schemas(chart).flatMap(({ spec }) => spec.rules[0].subjects);
+    assert.deepEqual(
+      subjects.map(({ serviceAccount }) => serviceAccount.name),
+      ['one', 'one', 'two'],
+    );
+    const conditions = policiesIn(chart).flatMap(({ spec }) => spec.matchConditions ?? []);
+    assert.deepEqual(
+      [...new Set(conditions.map(({ expression }: { expression: string }) => expression))],
+      ['one', 'two'].map((name) => `request.userInfo.username == 'system:serviceaccount:berth-system:${name}'`),
+    );
+    await assert.rejects(
+      render('berth', 'berth-system', ...named('one', 'one')),
+      /controller\.serviceAccount\.name and api\.serviceAccount\.name are both one/,
+    );
   });
 });
 

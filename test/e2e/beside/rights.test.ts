@@ -41,9 +41,9 @@ describe('rights', () => {
         await servedBy(account('api'), pods),
       ],
       [
-        [`${releaseNamespace}-${release}-controller-lease`, 'leader-election'],
-        [`${releaseNamespace}-${release}-controller`, 'workload-high'],
-        [`${releaseNamespace}-${release}-api`, 'workload-low'],
+        [`${releaseNamespace}.${release}-controller-lease`, 'leader-election'],
+        [`${releaseNamespace}.${release}-controller`, 'workload-high'],
+        [`${releaseNamespace}.${release}-api`, 'workload-low'],
       ],
     );
   });

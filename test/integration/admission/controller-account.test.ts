@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { afterAll, beforeAll, describe, test } from 'vitest';
+import { sessions } from '../../../core/resources/kinds.ts';
 import { podName, poolPodName } from '../../../core/resources/names.ts';
 import { controllerAttempts, fault, prepare } from '../../support/account-attempts.ts';
-import { CONTROLLER, Installation } from '../../support/installation.ts';
+import { eventually } from '../../support/eventually.ts';
+import { CONTROLLER, Installation, ONE_LEADER } from '../../support/installation.ts';
 import { RawApi } from '../../support/raw-api.ts';
 
 const PLACE = { namespace: 'default', releaseNamespace: 'berth-system', release: 'berth', enter: true };
@@ -36,6 +38,22 @@ describe('the account of the controller', () => {
       if (found) faults.push(found);
     }
     assert.deepEqual(faults, []);
+  });
+
+  test('makes no pod in a namespace of the cluster or of Berth, and the session says so and what to do', async () => {
+    cluster.startController(ONE_LEADER);
+    for (const namespace of ['kube-public', 'berth-system']) {
+      await cluster.create('closed', { agent: { command: ['true'] }, input: 1 }, namespace);
+      const told = await eventually(
+        async () => {
+          const { status } = await cluster.client.get(sessions, { namespace, name: 'closed' });
+          return status?.conditions?.find(({ message }) => /Berth runs no sessions in namespace/.test(message ?? ''));
+        },
+        { what: `the session in ${namespace} says why it has no pod` },
+      );
+      assert.equal(told.status, 'False', JSON.stringify(told));
+      assert.match(told.message ?? '', new RegExp(`namespace ${namespace}, .*create the session in another namespace`));
+    }
   });
 
   test('reaches the pods of sessions and pools by an attach', async () => {

@@ -47,7 +47,7 @@ ${keeps('metadata.?labels.orValue({})', `k.startsWith('${API_GROUP}/') || k == '
 ${keepsMetadata('annotations', '{}')} &&
 ${keepsMetadata('finalizers', '[]')}`,
       message:
-        'the controller of Berth changes nothing of a pod but its own labels, its owner and its scheduling gates: somebody else uses the account of the controller',
+        'the controller of Berth changes nothing of a pod but its own labels, its owner and its scheduling gates. Either a webhook has changed more, which has to leave updates of session pods alone, or somebody else uses the account of the controller',
     },
     {
       expression: `${owners('object')}.all(o, ${isSession} || ${isPool} || o in ${owners('oldObject')})`,

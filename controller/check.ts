@@ -3,7 +3,7 @@ import { anySignal } from '../core/abort.ts';
 import { randomSuffix } from '../core/generated-name.ts';
 import { KubeClient } from '../core/kube/client.ts';
 import { loadConnection } from '../core/kube/config.ts';
-import { isNotFound } from '../core/kube/errors.ts';
+import { ApiError, isNotFound } from '../core/kube/errors.ts';
 import { follow } from '../core/kube/follow.ts';
 import { parseConfig } from '../core/program/config.ts';
 import { programLog } from '../core/program/log.ts';
@@ -56,6 +56,7 @@ export async function check(): Promise<number> {
   const startedAt = systemClock.monotonic();
   let last: StoredSession | undefined;
   let problem: string | undefined;
+  let mayExist = true;
   try {
     last = await api.create(sessions, sessionOf(namespace, name, config.BERTH_CHECK_CLASS), { signal });
     signal = anySignal(stopped.signal, AbortSignal.timeout(timeoutMs));
@@ -66,19 +67,26 @@ export async function check(): Promise<number> {
       break;
     }
   } catch (error) {
+    // A request that was refused has made nothing; one without an answer may have.
+    mayExist = last !== undefined || !(error instanceof ApiError && error.code < 500);
     const why = signal.aborted && !stopped.signal.aborted ? 'is not finished' : String((error as Error).message);
     problem = last && signal.aborted ? `${why}: ${stateOf(last, config.BERTH_CHECK_CONTROLLER)}` : why;
   }
   const took = formatDuration(systemClock.monotonic() - startedAt);
   if (problem === undefined) console.log(`${where} has answered ${EXPECTED} after ${took}.`);
   else console.error(`${where}, after ${took}: ${problem}`);
+  if (mayExist) await remove(api, namespace, name);
+  await api.close();
+  return problem === undefined ? 0 : 1;
+}
+
+async function remove(api: KubeClient, namespace: string, name: string): Promise<void> {
   await api
     .delete(sessions, { namespace, name }, { signal: AbortSignal.timeout(REMOVAL_MS) })
     .catch((error: unknown) => {
-      if (!isNotFound(error)) console.error(`${where} could not be deleted, delete it: ${(error as Error).message}`);
+      if (isNotFound(error)) return;
+      console.error(`Session ${namespace}/${name} could not be deleted, delete it: ${(error as Error).message}`);
     });
-  await api.close();
-  return problem === undefined ? 0 : 1;
 }
 
 function sessionOf(namespace: string, name: string, ofClass: string): Session {

@@ -8,7 +8,7 @@ import { access, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { homedir, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { REQUIRED } from '../support/chart.ts';
+import { CHARTS, REQUIRED } from '../support/chart.ts';
 import { tools } from '../support/tools.ts';
 import { LOCATION, writeBuiltin, writeCustom } from './schemas.ts';
 
@@ -33,6 +33,13 @@ const RENDERS: Record<string, string[]> = {
     ...['quotas[0].namespace=team-a', 'quotas[0].sessions=5', 'quotas[0].storeBytes=5000000'],
     ...['image.pullSecrets={registry}', 'controller.nodeSelector.disk=ssd', 'controller.priorityClassName=high'],
     ...['controller.tolerations[0].key=a', 'controller.tolerations[0].operator=Exists'],
+    ...['networkPolicies.enabled=true', 'networkPolicies.apiServer[0].cidr=10.0.0.1/32', 'commonLabels.team=agents'],
+    ...[
+      'networkPolicies.apiServer[0].port=6443',
+      'defaultClass.manage=true',
+      'controller.extraEnv[0].name=HTTPS_PROXY',
+    ],
+    ...['controller.extraEnv[0].value=http://proxy:3128', 'admissionPolicies.meshContainers={istio-proxy}'],
   ],
 };
 
@@ -175,7 +182,7 @@ try {
   let problems = 0;
   for (const [name, values] of Object.entries(RENDERS)) {
     const rendered = join(work, `${name}.yaml`);
-    const args = ['template', 'berth', join(ROOT, 'charts/berth'), '--namespace', 'berth-system'];
+    const args = ['template', 'berth', join(CHARTS, 'berth'), '--namespace', 'berth-system'];
     const { stdout } = await run(helm, [...args, ...[...REQUIRED, ...values].flatMap((value) => ['--set', value])], {
       maxBuffer: MOST_OUTPUT,
     });

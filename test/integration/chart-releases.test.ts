@@ -106,7 +106,7 @@ describe('the images of a release', () => {
       archives.map((path) => basename(path)),
       ['berth-crds', 'berth'].map((name) => `${name}-${version}+g1a2b3c4d.dirty.5f3e12ab.tgz`),
     );
-    const objects = await renderChart(archives[1]!, 'berth', 'berth-system', 'image.registry=localhost');
+    const objects = await renderChart(archives[1]!, 'berth', 'berth-system', '--set', 'image.registry=localhost');
     assert.deepEqual([...tags(objects)], [tag]);
     const names = (found: Any[]) => found.map(({ kind, metadata }) => `${kind} ${metadata.name}`);
     assert.deepEqual(names(objects), names(await render()));

@@ -35,8 +35,8 @@ const inManifests = async (file: string): Promise<Any[]> =>
 async function render(release: string, namespace: string, ...more: string[]): Promise<Any[]> {
   const { helm } = await tools();
   const required = REQUIRED.flatMap((value) => ['--set', value]);
-  const args = ['template', release, join(CHECKOUT, 'charts', 'berth'), '--namespace', namespace, ...required, ...more];
-  const { stdout } = await promisify(execFile)(helm, args, { maxBuffer: 16 * 1024 * 1024 });
+  const args = ['template', release, join(CHECKOUT, 'charts', 'berth'), '--namespace', namespace, '--skip-tests'];
+  const { stdout } = await promisify(execFile)(helm, [...args, ...required, ...more], { maxBuffer: 16 * 1024 * 1024 });
   return objectsIn(stdout);
 }
 

@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'vitest';
-import { type Any, find, render } from '../support/chart.ts';
+import { type Any, find, renderWithTests as render } from '../support/chart.ts';
+
+/** Name of the Role and its binding: the namespace of the session may have those of another release, too. */
+const ROLE = 'berth-test.berth-system';
 
 const made = (objects: Any[]) => objects.filter(({ metadata }) => metadata.annotations?.['helm.sh/hook'] === 'test');
 const environment = (objects: Any[]) =>
@@ -19,9 +22,7 @@ describe('helm test of the chart', () => {
       assert.equal(metadata.namespace, /^Role/.test(kind) ? 'default' : 'berth-system');
     }
     const verbs = ['create', 'list', 'watch', 'delete'];
-    assert.deepEqual(find(hooks, 'Role', 'berth-test').rules, [
-      { apiGroups: ['berth.dev'], resources: ['sessions'], verbs },
-    ]);
+    assert.deepEqual(find(hooks, 'Role', ROLE).rules, [{ apiGroups: ['berth.dev'], resources: ['sessions'], verbs }]);
     const { spec } = find(hooks, 'Pod', 'berth-test');
     assert.equal(spec.serviceAccountName, find(hooks, 'ServiceAccount', 'berth-test').metadata.name);
     assert.equal(spec.restartPolicy, 'Never');
@@ -38,8 +39,7 @@ describe('helm test of the chart', () => {
     const listed = await render('namespaces={a,b}', 'defaultClass.name=agents');
     assert.equal(environment(listed).BERTH_CHECK_NAMESPACE, 'a');
     assert.equal(environment(listed).BERTH_CHECK_CLASS, 'agents');
-    for (const kind of ['Role', 'RoleBinding'])
-      assert.equal(find(made(listed), kind, 'berth-test').metadata.namespace, 'a');
+    for (const kind of ['Role', 'RoleBinding']) assert.equal(find(made(listed), kind, ROLE).metadata.namespace, 'a');
     const set = await render('namespaces={a,b}', 'test.namespace=b', 'test.class=coding', 'test.timeout=90.5s');
     assert.deepEqual(environment(set), {
       ...environment(set),

@@ -1,16 +1,11 @@
 import assert from 'node:assert/strict';
 import { afterAll, describe, test } from 'vitest';
 import { tools } from '../../support/tools.ts';
-import { finish, kubectl, release, releaseNamespace, tryKubectl } from '../support/cluster.ts';
+import { finish, release, releaseNamespace, tryKubectl } from '../support/cluster.ts';
 import { install } from '../support/release.ts';
 
-/** Namespace of the session where the release serves all. */
+/** Namespace of the session where none is listed. */
 const SERVED = 'default';
-/** Objects that a run of the test makes. */
-const MADE = [
-  ...['serviceaccount', 'pod'].map((kind) => [`${kind}/${release}-test`, '-n', releaseNamespace]),
-  ...['role', 'rolebinding'].map((kind) => [`${kind}/${release}-test`, '-n', SERVED]),
-];
 
 async function helmTest() {
   const { helm } = await tools();
@@ -18,10 +13,15 @@ async function helmTest() {
   return { code, text: stdout + stderr };
 }
 
-const left = async () =>
-  (await Promise.all(MADE.map((args) => kubectl(['get', ...args, '--ignore-not-found', '-o', 'name'])))).join('');
+const names = async (...what: string[]) =>
+  (await tryKubectl(['get', ...what, '-o', 'name'])).stdout.split('\n').filter(Boolean);
 
-const sessionsLeft = () => kubectl(['get', 'sessions', '-n', SERVED, '-o', 'name']);
+/** What a run of the test has left: its own objects, and sessions. */
+async function left(): Promise<string[]> {
+  const own = await names('serviceaccounts,roles,rolebindings,pods', '-A', '-l', 'app.kubernetes.io/component=test');
+  const sessions = await names('sessions', '-n', SERVED);
+  return [...own, ...sessions.filter((name) => name.includes('/check-'))];
+}
 
 describe('helm test', () => {
   afterAll(() => install());
@@ -31,7 +31,7 @@ describe('helm test', () => {
     const { code, text } = await helmTest();
     assert.equal(code, 0, text);
     assert.match(text, /Session default\/check-\w+ has answered BERTH after /);
-    assert.deepEqual([await left(), await sessionsLeft()], ['', '']);
+    assert.deepEqual(await left(), []);
   });
 
   test('fails without a controller, says where to look, and leaves its pod with the reason, but no session', async () => {
@@ -41,6 +41,7 @@ describe('helm test', () => {
     const why = /nobody has taken it\. See that Deployment berth-system\/berth-controller has a pod that is ready\./;
     assert.match(text, why);
     assert.match((await tryKubectl(['logs', '-n', releaseNamespace, `pod/${release}-test`])).stdout, why);
-    assert.equal(await sessionsLeft(), '');
+    const sessions = (await left()).filter((name) => name.startsWith('session'));
+    assert.deepEqual(sessions, []);
   });
 });

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { describe, test } from 'vitest';
-import { sessions } from '../../../core/resources/kinds.ts';
+import { sessionclasses, sessions } from '../../../core/resources/kinds.ts';
 import { ONE_LEADER } from '../../support/installation.ts';
 import { installed } from '../../support/installed.ts';
 
@@ -62,10 +62,18 @@ describe('controller check, which helm test runs', () => {
 
   test('fails with what is wrong where its settings or its class cannot be used', async () => {
     assert.match((await check({ BERTH_CHECK_TIMEOUT: '0s' })).stderr, /BERTH_CHECK_TIMEOUT: "0s": must be at least 1s/);
+    const nowhere = await check({ BERTH_CHECK_NAMESPACE: 'missing' });
+    assert.equal(nowhere.code, 1);
+    assert.match(
+      nowhere.stderr,
+      /^Session missing\/check-\w+, after .*: .*missing.*\n$/,
+      'one line: there is nothing to delete',
+    );
+    await cluster.client.create(sessionclasses, { metadata: { name: 'closed' }, spec: {} } as never);
     cluster.startController();
-    const { code, stderr, left } = await check({ BERTH_CHECK_CLASS: 'nobodys', BERTH_CHECK_TIMEOUT: '5s' });
+    const { code, stderr, left } = await check({ BERTH_CHECK_CLASS: 'closed' });
     assert.deepEqual([code, left], [1, []]);
-    assert.match(stderr, /nobodys/);
+    assert.match(stderr, /spec\.agent\.command.*the class does not allow sessions to set it/);
   });
 
   test('runs a session, shows its answer and the time, and leaves no session', async () => {

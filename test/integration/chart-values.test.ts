@@ -205,6 +205,40 @@ const WRONG: Record<string, Wrong> = {
     set: ['namespaces={a}', 'test.namespace=c'],
     says: ['test.namespace: "c" is not served, because namespaces lists a only; name one of these'],
   },
+  'a test in the namespace of the release': {
+    set: ['test.namespace=berth-system'],
+    says: ['test.namespace: "berth-system" is the namespace of this release', 'name another one'],
+  },
+  'a lease that cannot be renewed': {
+    set: ['controller.leaseDuration=10ms'],
+    says: ['controller.leaseDuration: "10ms" is too short', 'set at least 1s'],
+    env: ['BERTH_LEASE_DURATION', '10ms'],
+  },
+  'no time between sweeps': {
+    set: ['controller.garbageInterval=0s'],
+    says: ['controller.garbageInterval: "0s" is no time; set for example 1m'],
+    env: ['BERTH_GARBAGE_INTERVAL', '0s'],
+  },
+  'an address that is a name': {
+    set: ['api.host=localhost'],
+    says: ['api.host: "localhost" must be an IP address, for example 0.0.0.0, or empty for all'],
+  },
+  'a service account that can have no such name': {
+    set: ['controller.serviceAccount.name=Berth'],
+    says: [`controller.serviceAccount.name: "Berth" ${NAME}`],
+  },
+  'a label of everything that can have no such value': {
+    set: ['commonLabels.team=a b'],
+    says: ['commonLabels.team: "a b" must be the value of a label'],
+  },
+  'a setting of Berth among the variables of one’s own': {
+    set: ['controller.extraEnv[0].name=BERTH_WORKERS', 'controller.extraEnv[0].value=x'],
+    says: ['controller.extraEnv: BERTH_WORKERS is a setting of Berth; set the value of the chart for it'],
+  },
+  'an account that nobody makes': {
+    set: ['api.serviceAccount.create=false'],
+    says: ['api.serviceAccount.create is false, but api.serviceAccount.name is empty; name the service account'],
+  },
   'no time for the test': {
     set: ['test.timeout=0s'],
     says: ['test.timeout: "0s" is too short for a session; set at least 1s'],
@@ -279,6 +313,7 @@ const RIGHT: Record<string, string[]> = {
   'durations with fractions and several units': ['controller.nodeGrace=1m30.5s', 'api.limits.stallTimeout=0.5m'],
   'no limit of the installation': ['controller.maxRunning=null'],
   'everything of an extended resource': ['api.resources.limits.example\\.com/gpu=1'],
+  'addresses of both families': ['api.host=0.0.0.0', 'controller.healthHost=::'],
   'a wildcard': ['api.httpRoute.hostnames={*.example.com}'],
 };
 

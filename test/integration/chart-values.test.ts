@@ -343,6 +343,18 @@ describe('values of the chart', () => {
     );
   });
 
+  test('are refused with their mistakes before anything else of the chart refuses them', async () => {
+    const values = [
+      'image.registry=',
+      'controller.nodeGrace=0s',
+      'api.service.type=NodePort',
+      'api.ingress.enabled=true',
+    ];
+    await assert.rejects(render(...values), (error: Error) =>
+      ['- image.registry is empty', '- controller.nodeGrace: '].every((part) => error.message.includes(part)),
+    );
+  });
+
   test('that are refused would be refused by the programs at their start, too, by the name of the variable', async () => {
     const objects = await render();
     const environment = (name: string) => {

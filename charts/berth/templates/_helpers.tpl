@@ -68,10 +68,6 @@ app.kubernetes.io/component: {{ .component }}
 
 {{- /* (dict "root" $ "image" .Values.controller.image) */ -}}
 {{- define "berth.image" -}}
-{{- /* Without a registry, container runtimes take docker.io, where the names are a stranger's. */ -}}
-{{- if not (or .root.Values.image.registry (regexMatch "^(localhost|[^/]*[.:][^/]*)/" .image.repository)) }}
-{{- fail "image.registry is empty. Set it to the registry that you pushed the images to, for example image.registry=registry.example.com. For images of `make images` that are loaded into the nodes, as with kind, set image.registry=localhost." }}
-{{- end }}
 {{- with .root.Values.image.registry }}{{ trimSuffix "/" . }}/{{ end }}{{ .image.repository }}
 {{- if .image.digest }}@{{ .image.digest }}{{ else }}:{{ include "berth.tag" .root }}{{ end }}
 {{- end }}

@@ -1,6 +1,6 @@
 import type { StoredSession } from '../../core/resources/kinds.ts';
 import type { Cli, ClusterFlags } from '../cli.ts';
-import type { Cluster } from '../cluster/cluster.ts';
+import type { Cluster, KubeCluster } from '../cluster/cluster.ts';
 import { finishedMessage, getSession } from '../cluster/stored.ts';
 import { withCluster, withKubernetes } from '../connect/connect.ts';
 import { checkAllowed } from '../create/allowed.ts';
@@ -10,7 +10,8 @@ import { cancelRunning, type Outcome, type Restarted, restartMany } from '../res
 import { classesOf, type Selection, selectSessions } from '../restart/selected.ts';
 import { untilPodReleased } from '../wait/pod-release.ts';
 
-export interface RestartFlags extends ClusterFlags, Selection {
+export interface RestartFlags extends ClusterFlags, Omit<Selection, 'whyOf'> {
+  usesSecret?: string;
   max?: number;
   now?: boolean;
   dryRun?: boolean;
@@ -21,13 +22,13 @@ export interface RestartFlags extends ClusterFlags, Selection {
 
 /** Replaces the pod of one session, or of all that the flags select. */
 export async function restart(name: string | undefined, flags: RestartFlags, cli: Cli): Promise<number> {
-  const { class: ofClass, selector, outdated } = flags;
-  const selects = ofClass !== undefined || selector !== undefined || outdated === true;
+  const { class: ofClass, selector, outdated, usesSecret } = flags;
+  const selects = [ofClass, selector, outdated, usesSecret].some((flag) => flag !== undefined);
   if (name === undefined && !selects) {
-    throw refused('name a session, or select some with --class, --selector or --outdated');
+    throw refused('name a session, or select some with --class, --selector, --outdated or --uses-secret');
   }
   if (name === undefined) return restartSelected(flags, cli);
-  const ofMany = ['class', 'selector', 'outdated', 'allNamespaces', 'max', 'dryRun'] as const;
+  const ofMany = ['class', 'selector', 'outdated', 'usesSecret', 'allNamespaces', 'max', 'dryRun'] as const;
   const given = ofMany.find((flag) => flags[flag] !== undefined);
   if (given) throw refused(`${FLAGS[given]} is for many sessions; leave it or the name "${name}" out`);
   return restartNamed(name, flags, cli);
@@ -37,6 +38,7 @@ const FLAGS = {
   class: '--class',
   selector: '--selector',
   outdated: '--outdated',
+  usesSecret: '--uses-secret',
   allNamespaces: '--all-namespaces',
   max: '--max',
   dryRun: '--dry-run',
@@ -64,9 +66,9 @@ async function restartNamed(name: string, flags: RestartFlags, cli: Cli): Promis
 
 async function restartSelected(flags: RestartFlags, cli: Cli): Promise<number> {
   if (!flags.wait) throw refused('--no-wait is for one session: of many at most --max are restarted at the same time');
-  const use = async (cluster: Cluster) => {
+  const use = async (cluster: Cluster, whyOf?: ReadonlyMap<string, string>) => {
     const classes = classesOf(cluster, cli);
-    const selected = await selectSessions(flags, classes, cluster, cli);
+    const selected = await selectSessions({ ...flags, ...(whyOf ? { whyOf } : {}) }, classes, cluster, cli);
     if (selected.length === 0) {
       cli.say(`no session ${flags.allNamespaces ? '' : `of namespace ${cluster.namespace} `}with a pod is selected`);
       return EXIT.ok;
@@ -93,8 +95,41 @@ async function restartSelected(flags: RestartFlags, cli: Cli): Promise<number> {
     if (cli.interrupted.aborted) throw cli.interrupted.reason;
     return counts.has('Failed') || counts.has('Refused') ? EXIT.failed : EXIT.ok;
   };
-  if (flags.allNamespaces) return withKubernetes('restart --all-namespaces', flags, cli, use);
-  return withCluster(flags, cli, use);
+  const { usesSecret } = flags;
+  if (usesSecret !== undefined) {
+    return withKubernetes('restart --uses-secret', flags, cli, async (cluster) =>
+      use(cluster, await whyBySecret(usesSecret, flags, cluster, cli)),
+    );
+  }
+  if (flags.allNamespaces) return withKubernetes('restart --all-namespaces', flags, cli, (cluster) => use(cluster));
+  return withCluster(flags, cli, (cluster) => use(cluster));
+}
+
+/** Sessions that may have old values of a Secret, by uid. stderr names the pools whose pods have them, which are not sessions. */
+async function whyBySecret(
+  secret: string,
+  { allNamespaces = false }: RestartFlags,
+  cluster: KubeCluster,
+  cli: Cli,
+): Promise<Map<string, string>> {
+  const { usesOf } = await import('../secrets/uses.ts');
+  const { uses, secrets } = await usesOf(secret, { allNamespaces }, cluster, cli);
+  const changed = new Map(secrets.map(({ namespace, changedAt }) => [namespace, changedAt]));
+  const old = uses.filter(({ pod }) => pod === 'Before' || pod === 'Unknown');
+  for (const { kind, namespace, name } of old) {
+    if (kind !== 'SessionPool') continue;
+    const labels = `berth.dev/pool=${name},berth.dev/session-uid=`;
+    cli.say(
+      `SessionPool ${namespace}/${name} keeps pods from before the change; to replace them: kubectl delete pods --namespace ${namespace} --selector ${labels}`,
+    );
+  }
+  return new Map(
+    old.flatMap(({ namespace, uid }) => {
+      const at = changed.get(namespace);
+      const why = at ? `made before Secret ${secret} was changed (${at})` : `uses Secret ${secret}`;
+      return uid === undefined ? [] : [[uid, why] as const];
+    }),
+  );
 }
 
 /** Number of sessions that are restarted at the same time without --max. */

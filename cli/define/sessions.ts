@@ -138,7 +138,7 @@ export function defineSessions(command: AddCommand, cli: Cli): void {
     .addOption(formatOption('name'));
 
   command(
-    'restart SESSION|--class NAME|-l LABELS|--outdated',
+    'restart SESSION|--class NAME|-l LABELS|--outdated|--uses-secret NAME',
     'Replaces pods once their running turns have ended: of a session, whose next turn starts a new pod with the present settings, or of all that flags select.',
     [
       'restart notes --timeout 5m',
@@ -154,6 +154,10 @@ export function defineSessions(command: AddCommand, cli: Cli): void {
     .option(
       '--outdated',
       'restart sessions whose pod would be made otherwise now, or has the runner of another release',
+    )
+    .option(
+      '--uses-secret <name>',
+      'restart sessions that use this Secret and whose pod may be from before its last change; see: secret',
     )
     .option('-A, --all-namespaces', 'with a selection: in all namespaces')
     .addOption(

@@ -3,6 +3,7 @@ import type { Cli, ClusterFlags } from '../cli.ts';
 import type { GetFlags } from '../commands/get.ts';
 import type { ListFlags } from '../commands/list.ts';
 import type { LogsFlags } from '../commands/logs.ts';
+import type { SecretFlags } from '../commands/secret.ts';
 import type { WaitFlags } from '../commands/wait.ts';
 import type { WatchFlags } from '../commands/watch.ts';
 import { limit, session, sessionTurnOrStdin } from '../input/flags.ts';
@@ -77,6 +78,16 @@ export function defineViews(command: AddCommand, cli: Cli): void {
     async ([sessionName]: [string], flags: ClusterFlags) =>
       (await import('../commands/why.ts')).why(sessionName, flags, cli),
   ).argument('<session>', 'the session’s name', session);
+
+  command(
+    'secret NAME',
+    'Says which sessions use a Secret, by their settings or their class, and which have a pod from before its last change.',
+    ['secret model', 'secret model -A', 'secret model -o json'],
+    async ([name]: [string], flags: SecretFlags) => (await import('../commands/secret.ts')).secret(name, flags, cli),
+  )
+    .argument('<secret>', 'the Secret’s name')
+    .option('-A, --all-namespaces', 'look at sessions of all namespaces, and the Secret of this name in each')
+    .addOption(formatOption('json', 'name'));
 
   command(
     'wait SESSION',

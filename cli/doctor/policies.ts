@@ -57,7 +57,7 @@ function policiesOf(installed: Installed, policies: readonly Policy[], bindings:
   })
     .map((object) => object as Named)
     .filter(({ kind }) => kind === 'ValidatingAdmissionPolicy') as Policy[];
-  const act = `put them back: helm upgrade ${name} --namespace ${namespace} (docs/install.md#upgrade)`;
+  const act = `put them back: helm upgrade ${name} --namespace ${namespace} (docs/install.md#upgrading)`;
   const found = expected.map((policy) => ({
     policy,
     present: policies.find(({ metadata }) => metadata.name === policy.metadata.name),

@@ -13,6 +13,8 @@ export interface Selection {
   selector?: string;
   /** Sessions whose pod was made otherwise than it would be made now. */
   outdated?: boolean;
+  /** Why a session of this uid is to be restarted; the others are not selected. */
+  whyOf?: ReadonlyMap<string, string>;
 }
 
 /** A session with a pod, and why its pod is to be replaced. */
@@ -35,7 +37,7 @@ export function classesOf(cluster: Cluster, cli: Cli): Classes {
 
 /** Returns the selected sessions that have a pod, those that run no turn first. */
 export async function selectSessions(
-  { allNamespaces, class: ofClass, selector, outdated }: Selection,
+  { allNamespaces, class: ofClass, selector, outdated, whyOf }: Selection,
   classes: Classes,
   cluster: Cluster,
   cli: Cli,
@@ -51,7 +53,8 @@ export async function selectSessions(
   const found = await Promise.all(
     withPod.map(async (session) => {
       const why = outdated ? await whyOutdated(session, installed, classes) : 'selected';
-      return why === undefined ? [] : [{ session, why }];
+      if (why === undefined || (whyOf && !whyOf.has(session.metadata.uid))) return [];
+      return [{ session, why: whyOf?.get(session.metadata.uid) ?? why }];
     }),
   );
   const running = ({ session }: Selected) => (session.status?.currentTurn === undefined ? 0 : 1);

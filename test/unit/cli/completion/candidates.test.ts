@@ -35,6 +35,8 @@ describe('the candidates for the last word', () => {
     assert.deepEqual(words('delete '), ['turn/', 'environment/']);
     assert.deepEqual(names('update '), { of: ['sessions'] });
     assert.deepEqual(names('run --class '), { of: ['sessionclasses'] });
+    assert.deepEqual(names('restart --class '), { of: ['sessionclasses'] });
+    assert.deepEqual(names('restart '), { of: ['sessions'] });
     assert.deepEqual(names('env get '), { of: ['environments'] });
     assert.deepEqual(names('get turn '), { of: ['turns'] });
     assert.deepEqual(names('cancel notes --turn '), { of: ['turns'], session: 'notes' });

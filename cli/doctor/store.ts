@@ -63,7 +63,7 @@ export async function storeFound(
   const most = largest ? `; namespace ${largest[0]} holds the most, ${mebibytes(largest[1])}` : '';
   const message = `the store holds ${mebibytes(used)} of ${mebibytes(ceiling)} (${Math.floor(part * 100)}%)${most}`;
   const act =
-    'delete sessions and turns that are not needed, or raise controller.storeCeilingBytes (docs/operations.md#the-store)';
+    'delete sessions and turns that are not needed, or raise controller.storeCeilingBytes (docs/runbooks.md#a-full-store)';
   if (part >= FULL) return [error(message, act)];
   return [part >= MUCH ? warning(message, act) : ok(message)];
 }

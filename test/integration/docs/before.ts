@@ -24,6 +24,20 @@ kubectl create role reader --verb=get,list --resource=turns.berth.dev
 kubectl create rolebinding reader --role=reader --serviceaccount=default:reader
 export TOKEN="$(kubectl create token reader --audience berth)"`;
 
+/** A class whose agents reach the network, and may have the Secret model. */
+const CODING = `kubectl apply -f - <<'END'
+${JSON.stringify({
+  apiVersion: 'berth.dev/v1alpha1',
+  kind: 'SessionClass',
+  metadata: { name: 'coding' },
+  spec: {
+    overrides: ['agent.command', 'agent.args', 'agent.env', 'agent.workingDir'],
+    secrets: ['model'],
+    sandbox: { network: { mode: 'Open' } },
+  },
+})}
+END`;
+
 /** Shell commands by page that are run before those of the page, for what its reader has already. */
 export const BEFORE: Readonly<Record<string, string>> = {
   'README.md': 'berth local down; rm -f "$BERTH_HOME/told-of-real-clusters"',
@@ -44,6 +58,10 @@ until [ "$(date +%s)" -gt "$began" ]; do :; done
 berth suspend notes
 until kubectl events --for session/notes | grep Suspended; do :; done`,
   'docs/pools.md': 'kubectl create namespace team-a',
+  // What is there when the Secret is changed: a session with a pod that has its old value.
+  'docs/runbooks.md': `kubectl create secret generic model --from-literal=key=the-old-key --dry-run=client -o yaml | kubectl apply -f -
+${CODING}
+berth create coder --class coding --env-from-secret API_KEY=model/key -- python3 examples/notes.py && berth turn coder --text hello`,
   'docs/sandbox.md': `${NOTES} && berth turn notes --text hello`,
   'docs/sessions.md': `${NOTES}\n${turn('notes-1', { input: 'hello' })}\ncp agent.py index.py`,
   'docs/suspension.md': NOTES,

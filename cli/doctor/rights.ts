@@ -62,13 +62,14 @@ export async function rightsFound({ api, namespace }: KubeCluster, signal: Abort
       return { what, role, lacking };
     }),
   );
-  const lacking = asked.filter((each) => each.lacking.length > 0);
-  const may_ = asked.filter((each) => each.lacking.length === 0).map(({ what }) => what);
-  const good = may_.length > 0 ? [ok(`in namespace ${namespace} you may ${may_.join('; ')}`)] : [];
-  const bad = lacking.map(({ what, role, lacking }) => {
+  const held = asked.filter(({ lacking }) => lacking.length === 0).map(({ what }) => what);
+  const good = held.length > 0 ? [ok(`in namespace ${namespace} you may ${held.join('; ')}`)] : [];
+  const bad = asked.flatMap(({ what, role, lacking }, index) => {
+    if (lacking.length === 0) return [];
     const message = `in namespace ${namespace} you may not ${what}: ${lacking.join(', ')}`;
     const act = `if you need that, ask for a RoleBinding to the ClusterRole ${role} (docs/install.md#rights)`;
-    return what === NEEDED[0]?.what ? error(message, act) : warning(message, act);
+    // Nothing works without the first of them.
+    return [index === 0 ? error(message, act) : warning(message, act)];
   });
   return [...good, ...bad];
 }

@@ -15,12 +15,16 @@ interface Version {
 }
 
 interface Definition {
+  metadata?: { annotations?: Record<string, string> };
   spec: { versions: Version[] };
   status?: { conditions?: { type: string; status: string; message?: string }[] };
 }
 
 const ACT =
-  'apply the CRDs of the installed release: helm upgrade of the chart berth-crds, or kubectl apply --server-side -f of manifests/ (docs/install.md#upgrading)';
+  'install the chart berth-crds of the installed release: helm upgrade berth-crds charts/berth-crds (docs/install.md#upgrading)';
+
+/** Annotation of a CRD with the release that it is of, which the chart reads, too. */
+const ANNOTATION_RELEASE = 'berth.dev/release';
 
 /** Compares the CRDs of the cluster with those of this release. */
 export async function crdsFound(
@@ -46,8 +50,9 @@ export async function crdsFound(
     if (established && established.status !== 'True') {
       return [error(`${name} is not established: ${established.message ?? ''}`, `kubectl describe crd ${name}`)];
     }
+    if (others || isNewer(releaseOf(found))) return [];
     const differ = differences(name, expected as unknown as Definition, found);
-    if (differ.length === 0 || others) return [];
+    if (differ.length === 0) return [];
     return [error(`${name} is not that of release ${VERSION}: ${some(differ)}`, ACT)];
   });
   const gone = missing.length > 0 ? [error(`${some(missing)}: missing`, ACT)] : [];
@@ -60,7 +65,22 @@ export async function crdsFound(
       ),
     ];
   }
+  const newer = all.map(({ found }) => releaseOf(found)).find(isNewer);
+  if (newer) return [ok(`all ${all.length} CRDs are there; they are of release ${newer}, which ${VERSION} can use`)];
   return [ok(`all ${all.length} CRDs are there and those of release ${VERSION}`)];
+}
+
+const releaseOf = (found: Definition | undefined) => found?.metadata?.annotations?.[ANNOTATION_RELEASE];
+
+/** True for a release after this one: after a rollback of the programs the CRDs stay as they are. */
+function isNewer(release = ''): boolean {
+  const parts = (version: string) => version.split(/[-+]/)[0]?.split('.').map(Number) ?? [];
+  const own = parts(VERSION);
+  for (const [index, part] of parts(release).entries()) {
+    const difference = part - (own[index] ?? 0);
+    if (difference !== 0) return difference > 0;
+  }
+  return false;
 }
 
 function differences(name: string, expected: Definition, found: Definition): string[] {
@@ -80,7 +100,7 @@ const SCHEMAS = ['items', 'additionalProperties'] as const;
 type Schema = Record<string, unknown> & { properties?: Record<string, Schema> };
 
 /** Returns where two schemas differ, as paths of fields with what is so there. The API server leaves out what is empty. */
-export function compare(expected: unknown, found: unknown, path: string): string[] {
+function compare(expected: unknown, found: unknown, path: string): string[] {
   if (!isObject(expected) || !isObject(found)) return isSame(expected, found) ? [] : [`${path || 'schema'} differs`];
   const [one, other] = [expected as Schema, found as Schema];
   const [ofOne, ofOther] = [one.properties ?? {}, other.properties ?? {}];

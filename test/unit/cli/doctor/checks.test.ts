@@ -333,6 +333,18 @@ describe('the checks of an installation', () => {
     );
   });
 
+  test('take CRDs of a later release, which stay after a rollback', async () => {
+    for (const each of kinds) {
+      change(`${CRDS}/${each.plural}.berth.dev`, (crd: Any) => {
+        Object.assign(crd.metadata!, { annotations: { 'berth.dev/release': '99.0.0' } });
+        Object.assign(crd.spec!.versions![0]!.schema!.openAPIV3Schema!, { description: 'Another one.' });
+      });
+    }
+    assert.deepEqual(await problems(), []);
+    const crds = (await check()).find(({ check }) => check === 'crds');
+    assert.match(crds?.message ?? '', /they are of release 99\.0\.0, which \S+ can use/);
+  });
+
   test('skip what the caller may not see, and name the right', async () => {
     closed = [
       '/deployments',

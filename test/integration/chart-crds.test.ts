@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { parse, parseAllDocuments } from 'yaml';
 import { type TestServer, testServer } from '../support/api-server.ts';
-import { type Any, CHARTS, REQUIRED, render } from '../support/chart.ts';
+import { type Any, CHARTS, REQUIRED, render, renderWithTests } from '../support/chart.ts';
 import { RawApi } from '../support/raw-api.ts';
 import { tools } from '../support/tools.ts';
 
@@ -142,7 +142,7 @@ describe('the chart berth on a cluster', () => {
 
 describe('the chart berth rendered without a cluster', () => {
   test('has no hooks but those of `helm test`: its classes and pools are objects like the others, and the classes are kept', async () => {
-    const objects = await render('pools[0].namespace=team-a');
+    const objects = await renderWithTests('pools[0].namespace=team-a');
     const hooks = objects.flatMap(({ metadata }) => metadata.annotations?.['helm.sh/hook'] ?? []);
     assert.deepEqual([...new Set(hooks)], ['test']);
     const made = objects.filter(({ apiVersion }) => apiVersion === 'berth.dev/v1alpha1');

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { describe, test } from 'vitest';
 import { packCharts } from '../../package/charts.ts';
-import { type Any, CHARTS, render, renderAs, renderChart } from '../support/chart.ts';
+import { type Any, CHARTS, REQUIRED, render, renderAs, renderChart, renderWithTests } from '../support/chart.ts';
 
 /** Everything that a release may have, but for the classes, which one release of a cluster has. */
 const EVERYTHING = [
@@ -14,6 +14,15 @@ const EVERYTHING = [
   ...['api.ingress.enabled=true', 'api.ingress.host=berth.example.com'],
   ...['api.httpRoute.enabled=true', 'api.httpRoute.parentRefs[0].name=public'],
 ];
+
+/** Renders a release with the objects of `helm test`, which are in the cluster at the same time. */
+const everythingOf = (release: string, namespace: string, ...values: string[]) =>
+  renderChart(
+    join(CHARTS, 'berth'),
+    release,
+    namespace,
+    ...[...REQUIRED, ...values].flatMap((value) => ['--set', value]),
+  );
 
 describe('releases in one cluster', () => {
   test('share no object, whether they have one name in two namespaces or two names in one namespace', async () => {
@@ -29,7 +38,7 @@ describe('releases in one cluster', () => {
     ] as const;
     const rendered = await Promise.all(
       releases.map(([release, namespace, served]) =>
-        renderAs(
+        everythingOf(
           ...([release, namespace, ...EVERYTHING, `namespaces={${served}}`] as const),
           ...[`pools[0].namespace=${served}`, `quotas[0].namespace=${served}`, 'quotas[0].turns=1'],
         ),
@@ -109,7 +118,7 @@ describe('the images of a release', () => {
     const objects = await renderChart(archives[1]!, 'berth', 'berth-system', '--set', 'image.registry=localhost');
     assert.deepEqual([...tags(objects)], [tag]);
     const names = (found: Any[]) => found.map(({ kind, metadata }) => `${kind} ${metadata.name}`);
-    assert.deepEqual(names(objects), names(await render()));
+    assert.deepEqual(names(objects), names(await renderWithTests()));
     const definitions = await renderChart(archives[0]!, 'crds', 'berth-system');
     assert.deepEqual(definitions, await renderChart(join(CHARTS, 'berth-crds'), 'crds', 'berth-system'));
     const bytes = () => Promise.all(archives.map((path) => readFile(path)));

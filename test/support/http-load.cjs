@@ -1,6 +1,6 @@
 /**
  * Sends PER_SECOND requests to the HTTP API, a multiple of 40, over connections that are kept and over new ones, beside requests that wait,
- * and tries none again. On SIGTERM it prints what became of them, as one line of JSON. SESSIONS, WAIT: URLs. TOKENS: tokens of its callers.
+ * and tries none again. On SIGTERM it prints what became of them, as one line of JSON. READ, WAIT: URLs. TOKENS: tokens of its callers.
  */
 const http = require('node:http');
 
@@ -53,7 +53,7 @@ async function wait() {
 const sending = setInterval(() => {
   for (let i = 0; i < AT_ONCE && open < MOST_OPEN; i++) {
     const [kind, agent] = i % 2 === 0 ? ['over a kept connection', kept] : ['over a new connection', false];
-    send(kind, process.env.SESSIONS, agent);
+    send(kind, process.env.READ, agent);
   }
 }, EVERY_MS);
 for (let i = 0; i < WAITS; i++) wait();

@@ -59,8 +59,8 @@ describe('replicas of the API behind a Service', () => {
     await once(service.server, 'listening');
     t.onTestFinished(() => void service.server.close());
     const base = `http://127.0.0.1:${(service.server.address() as AddressInfo).port}${SESSIONS}`;
-    const env = { SESSIONS: base, WAIT: `${base}/held/turns/held-1?wait=1s`, TOKENS: token };
-    const load = spawn(process.execPath, [LOAD], { env: { ...env, PER_SECOND: '40' } });
+    const env = { READ: `${base}/held`, WAIT: `${base}/held/turns/held-1?wait=1s`, TOKENS: token };
+    const load = spawn(process.execPath, [LOAD], { env: { ...env, PER_SECOND: '200' } });
     t.onTestFinished(() => void load.kill('SIGKILL'));
     let said = '';
     load.stdout.on('data', (chunk) => {

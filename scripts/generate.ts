@@ -17,7 +17,7 @@ import { pythonProblems } from './python-problems.ts';
 import { pythonSync } from './python-sync.ts';
 import { pythonTypes } from './python-types.ts';
 import { valuesPage } from './values-page.ts';
-import { valuesSchema } from './values-schema.ts';
+import { classForms, valuesSchema } from './values-schema.ts';
 
 const root = join(import.meta.dirname, '..');
 /** First line of a generated file; `from` names its sources. */
@@ -193,6 +193,7 @@ async function generatedFiles(): Promise<Map<string, string>> {
   files.set('manifests/embedded/admission.yaml', embeddedPolicies());
   files.set('charts/berth/templates/admission.yaml', chartPolicies());
   const ofValues = 'charts/berth/values.schema.json';
+  files.set('charts/berth/templates/checks/_class-forms.tpl', classForms(NOTICE));
   files.set(ofValues, valuesSchema(await readFile(join(root, ofValues), 'utf8'), NOTICE));
   files.set('docs/reference/reasons.md', reasonsPage());
   files.set('docs/limits.md', limitsPage(notice('scripts/limits-page.ts')));

@@ -3,6 +3,7 @@ import { describe, test } from 'vitest';
 import { apiConfig } from '../../api/config.ts';
 import { controllerConfig } from '../../controller/config.ts';
 import { parseConfig } from '../../core/program/config.ts';
+import { classForms } from '../../scripts/values-schema.ts';
 import { type Any, find, render } from '../support/chart.ts';
 
 interface Wrong {
@@ -98,11 +99,11 @@ const WRONG: Record<string, Wrong> = {
   },
   'an amount of a class that is none': {
     set: ['defaultClass.spec.resources.limits.memory=lots'],
-    says: ["'/defaultClass/spec/resources/limits/memory': 'lots' does not match pattern", 'Ki|Mi|Gi'],
+    says: [`defaultClass.spec.resources.limits.memory: "lots" ${QUANTITY}`],
   },
   'a duration of a class that is none': {
     set: ['pythonClass.spec.timeouts.turn=soon'],
-    says: ["'/pythonClass/spec/timeouts/turn': 'soon' does not match pattern", '(ms|s|m|h)'],
+    says: ['pythonClass.spec.timeouts.turn: "soon" must be a duration, for example 90s, 30m or 1h30m'],
   },
   'a word of a class that is not among those allowed': {
     set: ['defaultClass.spec.runner=Injekted'],
@@ -341,6 +342,28 @@ describe('values of the chart', () => {
           error.message.includes(`- ${path}: `),
         ),
     );
+  });
+
+  test('are refused in every duration and quantity of a class', async () => {
+    const [json = '{}'] = /^\{$.*^\}$/ms.exec(classForms('')) ?? [];
+    const paths = Object.keys(JSON.parse(json)).map((path) => `defaultClass.spec.${path}`);
+    assert.ok(paths.length > 30);
+    const set = (value: string) => render(...paths.map((path) => `${path}=${value}`));
+    await assert.rejects(set('a lot'), ({ message }: Error) => {
+      assert.deepEqual(
+        paths.filter((path) => !message.includes(`- ${path}: "a lot" must be a `)),
+        [],
+      );
+      return true;
+    });
+    await assert.rejects(set(''), ({ message }: Error) => {
+      const pointers = paths.map((path) => `'/${path.replaceAll('.', '/')}': minLength`);
+      assert.deepEqual(
+        pointers.filter((pointer) => !message.includes(pointer)),
+        [],
+      );
+      return true;
+    });
   });
 
   test('are refused with their mistakes before anything else of the chart refuses them', async () => {

@@ -315,7 +315,7 @@ capabilities:
 {{- /* Amount of a Kubernetes quantity, which is a text such as 512Mi or a number. */ -}}
 {{- define "berth.amount" -}}
 {{- if kindIs "string" . }}
-{{- $units := dict "" 1 "m" 0.001 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "P" 1e15 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 "Pi" 1125899906842624 }}
+{{- $units := dict "" 1 "m" 0.001 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 }}
 {{- mulf (regexFind "^[0-9.]+" .) (get $units (regexFind "[A-Za-z]*$" .)) }}
 {{- else }}
 {{- float64 . }}

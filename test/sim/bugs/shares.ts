@@ -26,8 +26,8 @@ export const shareBugs: readonly Bug[] = [
     edits: [
       {
         file: 'core/store/share.ts',
-        find: '  return Math.max(0, ceilingBytes - othersBytes) / (1 + 1 / factor);',
-        replace: '  return Math.max(0, ceilingBytes - othersBytes) / (1 + 0 / factor);',
+        find: 'Math.max(0, ceilingBytes - othersBytes) / (1 + 1 / factor));',
+        replace: 'Math.max(0, ceilingBytes - othersBytes) / (1 + 0 / factor));',
       },
     ],
   },

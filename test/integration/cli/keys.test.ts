@@ -32,9 +32,12 @@ const short = ({ id, current, states, pods, mayGo }: KeyUse) => ({ id, current, 
 /** The current key last. */
 const sorted = ({ keys }: Keys) => keys.map(short).sort((a, b) => Number(a.current) - Number(b.current));
 
+/** Creates the Secret anew: the embedded cluster keeps no time of other changes. */
 async function change(data: Record<string, string>): Promise<void> {
-  const secret = await cluster.client.get(secrets, SECRET);
-  await cluster.client.replace(secrets, { ...secret, data: { ...secret.data, ...data } });
+  const { type, data: before } = await cluster.client.get(secrets, SECRET);
+  await cluster.client.delete(secrets, SECRET);
+  const secret = { apiVersion: 'v1', kind: 'Secret', type, metadata: SECRET, data: { ...before, ...data } };
+  await cluster.client.create(secrets, secret as never);
 }
 
 async function restart(): Promise<void> {

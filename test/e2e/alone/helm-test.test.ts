@@ -9,7 +9,7 @@ const SERVED = 'default';
 
 async function helmTest() {
   const { helm } = await tools();
-  const { code, stdout, stderr } = await finish(helm, ['test', release, '-n', releaseNamespace, '--logs']);
+  const { code, stdout, stderr } = await finish(helm, ['test', release, '-n', releaseNamespace]);
   return { code, text: stdout + stderr };
 }
 

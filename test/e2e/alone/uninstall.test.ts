@@ -31,11 +31,15 @@ const KINDS = [
 /** Names of Berth's objects: those of pods and volumes begin with the UID of a Session or a SessionPool. */
 const OURS = /berth|^[swp]-[0-9a-f]{8}-/;
 
+/** Objects of the tests' cluster, which is called berth, and of other tests. */
+const OTHERS = /^(?:\w+-)*berth-(?:control-plane|worker)$|\.contract\.berth\.dev$/;
+
 /** Every object in the cluster that is Berth's by its name or its labels, as kind/namespace/name. */
 async function ours(): Promise<string[]> {
   const { items } = await get([KINDS.join(), '-A']);
   return items
     .filter(({ metadata: { name, labels = {} } }: Any) => {
+      if (OTHERS.test(name)) return false;
       return (
         OURS.test(name) ||
         labels['app.kubernetes.io/managed-by'] === 'berth' ||

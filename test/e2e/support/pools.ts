@@ -36,3 +36,8 @@ export async function unclaimed(namespace: string): Promise<Any[]> {
   const { items } = await get(['pods', '-n', namespace, '-l', 'berth.dev/pool=warm,berth.dev/session-uid=']);
   return items.filter(({ metadata }: Any) => !metadata.deletionTimestamp);
 }
+
+/** Pods of the pool that sessions have claimed. The pool makes others at once. */
+export async function claimed(namespace: string): Promise<Any[]> {
+  return (await get(['pods', '-n', namespace, '-l', 'berth.dev/pool=warm,berth.dev/session-uid!='])).items;
+}

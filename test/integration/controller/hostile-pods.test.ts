@@ -30,7 +30,7 @@ const agent = {
 /** Memory limit of the controller in the chart, bytes. */
 function chartLimit(): number {
   const values = readFileSync(join(import.meta.dirname, '../../../charts/berth/values.yaml'), 'utf8');
-  const gib = /\ncontroller:\n(?: .*\n|\n)*? +limits: \{memory: (\d+)Gi\}/.exec(values)?.[1];
+  const gib = /\ncontroller:\n(?: .*\n|\n)*? +limits: \{memory: (\d+)Gi[,}]/.exec(values)?.[1];
   assert.ok(gib, 'the chart limits the memory of the controller in Gi');
   return Number(gib) * 1024 * MiB;
 }

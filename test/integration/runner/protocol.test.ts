@@ -16,9 +16,11 @@ const UNTIL_GO = 'until [ -e go ]; do sleep 0.02; done';
 describe('the text of a turn', () => {
   const text = 'The same words again and again. '.repeat(400);
   const saysText = saying('1', `printf '%s' '${text}'`);
-  /** The turn's `log` frame and the bytes of all frames. */
-  const logged = async (protocol: number) => {
-    await using runner = new RunnerHarness({ agent: saysText });
+  /** The turn's `log` frame and the bytes of all frames, of a runner that speaks `own` to a controller that speaks `protocol`. */
+  const logged = async (protocol: number, own = PROTOCOL_VERSION) => {
+    const other = `${new URL('../../support/other-protocol.ts', import.meta.url)}?protocol=${own}`;
+    const env = own === PROTOCOL_VERSION ? {} : { NODE_OPTIONS: `--import=${other}` };
+    await using runner = new RunnerHarness({ agent: saysText, env });
     await runner.ready();
     let bytes = 0;
     runner.child.stdout?.on('data', (chunk: Buffer) => {
@@ -33,7 +35,7 @@ describe('the text of a turn', () => {
     const packed = await logged(PROTOCOL_VERSION);
     assert.ok(packed.message.text.startsWith(text) && packed.binary.length > 0);
     assert.ok(packed.bytes < text.length / 2, `${packed.bytes} bytes of frames for ${text.length} of text`);
-    const plain = await logged(FRAMES.log.packedSince - 1);
+    const plain = await logged(FRAMES.log.packedSince - 1, FRAMES.log.packedSince);
     assert.deepEqual([plain.message.text, plain.binary.length], [packed.message.text, 0]);
     assert.ok(plain.bytes > text.length);
   });

@@ -10,7 +10,7 @@ const BEGIN = '\n  "definitions": {\n';
 /** Keywords of a CRD's schema that check nothing here. */
 const LEFT_OUT = new Set(['default', 'description', 'format', 'nullable']);
 
-/** Patterns in place of which templates/checks has sentences, by the name of their form there. */
+/** Patterns that templates/checks tells in sentences, by the name of their form there. */
 const FORMS = new Map([
   [DURATION_PATTERN, 'duration'],
   [

@@ -10,6 +10,7 @@ import {
 } from '../../core/resources/kinds.ts';
 import { API_GROUP_VERSION, approvalName } from '../../core/resources/names.ts';
 import { refused } from '../errors.ts';
+import { isAllowed } from './access.ts';
 import type { Decision } from './backend.ts';
 import type { Cluster, KubeCluster } from './cluster.ts';
 
@@ -74,17 +75,8 @@ export async function createApproval(
   }
 }
 
-/** Path of the review that says what the caller may do. */
-const ACCESS_REVIEW = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
-
 /** Reports whether the caller may decide on requests of the namespace. */
-export async function mayDecide({ api, namespace }: KubeCluster, signal: AbortSignal): Promise<boolean> {
+export function mayDecide({ api, namespace }: KubeCluster, signal: AbortSignal): Promise<boolean> {
   const { group, plural: resource } = approvals;
-  const body = {
-    apiVersion: 'authorization.k8s.io/v1',
-    kind: 'SelfSubjectAccessReview',
-    spec: { resourceAttributes: { namespace, verb: 'create', group, resource } },
-  };
-  const review = await api.raw('POST', ACCESS_REVIEW, { body, readOnly: true, signal });
-  return (review as { status?: { allowed?: boolean } }).status?.allowed === true;
+  return isAllowed(api, { namespace, verb: 'create', group, resource }, signal);
 }

@@ -1,5 +1,5 @@
 import type { Event } from '../../core/kube/builtin.ts';
-import { isForbidden } from '../../core/kube/errors.ts';
+import { ifAllowed } from '../../core/kube/errors.ts';
 import { events } from '../../core/kube/resources.ts';
 import { formatDuration } from '../../core/resources/duration.ts';
 import type { StoredSession } from '../../core/resources/kinds.ts';
@@ -40,17 +40,12 @@ async function eventsOf(
 ): Promise<Event[] | undefined> {
   const about = async (object: string) =>
     (await api.list(events, { namespace, fieldSelector: `involvedObject.name=${object}`, signal })).items;
-  try {
-    const all = await Promise.all([about(name), ...(status?.podName ? [about(status.podName)] : [])]);
-    return all
-      .flat()
-      .filter(({ involvedObject }) => involvedObject.uid === uid || involvedObject.uid === status?.podUID)
-      .sort((a, b) => timeOf(a) - timeOf(b))
-      .slice(-SHOWN);
-  } catch (error) {
-    if (isForbidden(error)) return undefined;
-    throw error;
-  }
+  const all = await ifAllowed(Promise.all([about(name), ...(status?.podName ? [about(status.podName)] : [])]));
+  return all
+    ?.flat()
+    .filter(({ involvedObject }) => involvedObject.uid === uid || involvedObject.uid === status?.podUID)
+    .sort((a, b) => timeOf(a) - timeOf(b))
+    .slice(-SHOWN);
 }
 
 /** Events of newer reporters have a time of their own (events.k8s.io) and none of these two. */

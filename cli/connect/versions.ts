@@ -1,4 +1,4 @@
-import { ApiError } from '../../core/kube/errors.ts';
+import { ifAllowed, ifThere } from '../../core/kube/errors.ts';
 import type { Installation, ServerVersion } from '../cluster/backend.ts';
 import type { KubeCluster } from '../cluster/cluster.ts';
 
@@ -12,14 +12,14 @@ const SELECTOR = 'app.kubernetes.io/name=berth';
 /** Reads the versions in the cluster; those that the caller may not read are left out. */
 export async function serverVersion({ api, embedded }: Pick<KubeCluster, 'api' | 'embedded'>, signal: AbortSignal) {
   const server: ServerVersion = {};
-  const found = (await ifAllowed(api.raw('GET', '/version', { signal }))) as
+  const found = (await ifServed(api.raw('GET', '/version', { signal }))) as
     | { gitVersion?: string; berthVersion?: string }
     | undefined;
   if (found?.gitVersion) server.kubernetes = found.gitVersion;
   if (await embedded())
     return { ...server, installations: found?.berthVersion ? [{ version: found.berthVersion }] : [] };
   const query = { labelSelector: SELECTOR };
-  const list = (await ifAllowed(api.raw('GET', DEPLOYMENTS, { query, signal }))) as Labelled | undefined;
+  const list = (await ifServed(api.raw('GET', DEPLOYMENTS, { query, signal }))) as Labelled | undefined;
   if (list) server.installations = installationsOf(list);
   return server;
 }
@@ -34,11 +34,4 @@ function installationsOf({ items }: Labelled): Installation[] {
 }
 
 /** Resolves with undefined where the server refuses the read, or does not serve it. */
-async function ifAllowed<T>(read: Promise<T>): Promise<T | undefined> {
-  try {
-    return await read;
-  } catch (error) {
-    if (error instanceof ApiError && (error.code === 403 || error.code === 404)) return undefined;
-    throw error;
-  }
-}
+const ifServed = <T>(read: Promise<T>): Promise<T | undefined> => ifThere(ifAllowed(read));

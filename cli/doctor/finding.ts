@@ -1,18 +1,18 @@
 import { isForbidden } from '../../core/kube/errors.ts';
 
-/** What a check of an installation has found. */
+/** Result of a check of an installation. */
 export interface Finding {
   /** Name of the check, one word. */
   check: string;
   /** ok: as it should be. warning: look at it. error: something does not work. skipped: the caller could not look. */
   level: 'ok' | 'warning' | 'error' | 'skipped';
-  /** What is so, as one line. */
+  /** The fact, as one line. */
   message: string;
-  /** What to do about it. */
+  /** Advice: what to do about it. */
   act?: string;
 }
 
-/** What a check returns: its name is added by those who run it. */
+/** A finding without the name of its check, which those who run the check add. */
 export type Found = Omit<Finding, 'check'>;
 
 export const ok = (message: string): Found => ({ level: 'ok', message });

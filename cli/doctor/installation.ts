@@ -82,19 +82,27 @@ function installed(of: Omit<Installed, 'accounts' | 'ceilingBytes'>): Installed 
 }
 
 /** Returns a setting of the program in its Deployment. */
-export function settingOf(deployment: Deployment | undefined, variable: string): string | undefined {
+function settingOf(deployment: Deployment | undefined, variable: string): string | undefined {
   const env = deployment?.spec.template.spec.containers.flatMap(({ env = [] }) => env);
   return env?.find(({ name }) => name === variable)?.value;
 }
 
+/** Name of the Secret with the master key of an installation. */
+export const masterKeyOf = ({ name, controller }: Installed): string =>
+  settingOf(controller, 'BERTH_MASTER_KEY_SECRET') ?? `${name}-master-key`;
+
+/** Name of the Lease of an installation's controllers. */
+export const leaseNameOf = ({ name, controller }: Installed): string =>
+  settingOf(controller, 'BERTH_LEASE_NAME') ?? `${name}-controller`;
+
 /** Reads the Lease of an installation's controllers; undefined where there is none. */
 export function leaseOf(
-  { namespace, name, controller }: Installed,
+  installed: Installed,
   { api }: KubeCluster,
   signal: AbortSignal,
 ): Promise<Stored<Lease> | undefined> {
-  const lease = settingOf(controller, 'BERTH_LEASE_NAME') ?? `${name}-controller`;
-  const read = ifThere(api.get(leases, { namespace, name: lease }, { signal }));
+  const { namespace } = installed;
+  const read = ifThere(api.get(leases, { namespace, name: leaseNameOf(installed) }, { signal }));
   return needing(`get leases.coordination.k8s.io in namespace ${namespace}`, read);
 }
 

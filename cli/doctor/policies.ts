@@ -2,7 +2,7 @@ import { VERSION } from '../../core/program/version.ts';
 import { admissionPolicies } from '../../core/resources/admission.ts';
 import type { KubeCluster } from '../cluster/cluster.ts';
 import { error, type Found, needing, ok, some, warning } from './finding.ts';
-import { type Installed, requireInstalled } from './installation.ts';
+import { type Installed, leaseNameOf, masterKeyOf, requireInstalled } from './installation.ts';
 
 interface Named {
   kind?: string;
@@ -50,8 +50,8 @@ function policiesOf(installed: Installed, policies: readonly Policy[], bindings:
     nameOf: (of) => `${name}-${of}.${namespace}`,
     namespace,
     ...accounts,
-    masterKey: `${name}-master-key`,
-    lease: `${name}-controller`,
+    masterKey: masterKeyOf(installed),
+    lease: leaseNameOf(installed),
     // Lists of the installation, which stand in variables and are not compared.
     ...{ meshContainers: '[]', meshTokenAudiences: '[]', cacheClaims: '[]' },
   })

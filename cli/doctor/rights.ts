@@ -1,4 +1,5 @@
 import { API_GROUP } from '../../core/resources/names.ts';
+import { isAllowed } from '../cluster/access.ts';
 import type { KubeCluster } from '../cluster/cluster.ts';
 import { error, type Found, ok, warning } from './finding.ts';
 
@@ -40,20 +41,11 @@ const NEEDED: { what: string; role: string; rights: Right[] }[] = [
   },
 ];
 
-const REVIEWS = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
-
 /** Asks what the caller may do in the namespace. */
 export async function rightsFound({ api, namespace }: KubeCluster, signal: AbortSignal): Promise<Found[]> {
-  const may = async ({ verb, resource: full, group = '' }: Right): Promise<boolean> => {
-    const [resource, subresource] = full.split('/');
-    const resourceAttributes = { namespace, verb, group, resource, ...(subresource ? { subresource } : {}) };
-    const body = {
-      apiVersion: 'authorization.k8s.io/v1',
-      kind: 'SelfSubjectAccessReview',
-      spec: { resourceAttributes },
-    };
-    const review = await api.raw('POST', REVIEWS, { body, readOnly: true, signal });
-    return (review as { status?: { allowed?: boolean } }).status?.allowed === true;
+  const may = ({ verb, resource: full, group = '' }: Right): Promise<boolean> => {
+    const [resource = '', subresource] = full.split('/');
+    return isAllowed(api, { namespace, verb, group, resource, ...(subresource ? { subresource } : {}) }, signal);
   };
   const asked = await Promise.all(
     NEEDED.map(async ({ what, role, rights }) => {

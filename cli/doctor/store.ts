@@ -1,16 +1,12 @@
-import { ifThere } from '../../core/kube/errors.ts';
 import { eachPage } from '../../core/kube/pages.ts';
-import { objectPath } from '../../core/kube/paths.ts';
-import { secrets } from '../../core/kube/resources.ts';
 import { blobs } from '../../core/resources/kinds.ts';
 import { ANNOTATION_BLOB_BYTES } from '../../core/resources/names.ts';
 import type { KubeCluster } from '../cluster/cluster.ts';
+import { secretMetadata } from '../cluster/secret-metadata.ts';
 import { error, type Found, needing, ok, warning } from './finding.ts';
-import { type Installed, requireInstalled, settingOf } from './installation.ts';
+import { type Installed, masterKeyOf, requireInstalled } from './installation.ts';
 
 /** Checks of what sessions need to keep their states: the master key and room in the store. */
-
-const METADATA = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1';
 
 /** Sees that the Secret with the master key is there. Its content is not read. */
 export async function masterKeyFound(
@@ -20,10 +16,10 @@ export async function masterKeyFound(
 ): Promise<Found[]> {
   requireInstalled(installed);
   return Promise.all(
-    installed.map(async ({ namespace, name, controller }) => {
-      const secret = settingOf(controller, 'BERTH_MASTER_KEY_SECRET') ?? `${name}-master-key`;
-      const path = objectPath(secrets, { namespace, name: secret });
-      const read = ifThere(api.raw('GET', path, { accept: METADATA, signal }));
+    installed.map(async (each) => {
+      const { namespace } = each;
+      const secret = masterKeyOf(each);
+      const read = secretMetadata(api, { namespace, name: secret }, signal);
       if (await needing(`get the Secret ${namespace}/${secret}`, read)) {
         return ok(`the Secret ${namespace}/${secret} is there; its content was not read`);
       }

@@ -1,4 +1,3 @@
-import type { Secret } from '../../core/kube/builtin.ts';
 import { ifThere, isForbidden } from '../../core/kube/errors.ts';
 import { eachPage } from '../../core/kube/pages.ts';
 import { pods, secrets } from '../../core/kube/resources.ts';
@@ -7,8 +6,9 @@ import { environments, sessions, turns } from '../../core/resources/kinds.ts';
 import { LABEL_SESSION } from '../../core/resources/names.ts';
 import { isTerminal } from '../../core/resources/turn-phases.ts';
 import type { KubeCluster } from '../cluster/cluster.ts';
+import { lastChange } from '../cluster/secret-metadata.ts';
 import { some } from '../doctor/finding.ts';
-import { type Installed, leaseOf, settingOf } from '../doctor/installation.ts';
+import { type Installed, leaseOf, masterKeyOf } from '../doctor/installation.ts';
 
 /** A master key, and what needs it; objects by `namespace/name`. */
 export interface KeyUse {
@@ -30,13 +30,13 @@ export interface Keys {
   namespace: string;
   name: string;
   keys: KeyUse[];
-  /** What the caller could not see, or has to do first. */
+  /** Sentences on what the caller could not see, or has to do first. */
   notes: string[];
 }
 
 const PAGE_SIZE = 500;
 
-/** What names master keys: id → the objects that need it. */
+/** Objects that need a master key, by its id. */
 interface Needs {
   states: Map<string, Set<string>>;
   environments: Map<string, Set<string>>;
@@ -47,8 +47,8 @@ interface Needs {
 
 /** Reads which master keys an installation has and what needs each. Rejects with an ApiError where the caller may not list sessions. */
 export async function keysOf(installed: Installed, cluster: KubeCluster, signal: AbortSignal): Promise<Keys> {
-  const { namespace, name, controller } = installed;
-  const secretName = settingOf(controller, 'BERTH_MASTER_KEY_SECRET') ?? `${name}-master-key`;
+  const { namespace, name } = installed;
+  const secretName = masterKeyOf(installed);
   const notes: string[] = [];
   const [secret, lease] = await Promise.all([
     ifThere(cluster.api.get(secrets, { namespace, name: secretName }, { signal })).catch((error) => {
@@ -59,8 +59,7 @@ export async function keysOf(installed: Installed, cluster: KubeCluster, signal:
     leaseOf(installed, cluster, signal),
   ]);
   const leadsSince = Date.parse(lease?.spec?.acquireTime ?? '');
-  const changedAt = changed(secret);
-  if (changedAt > leadsSince) {
+  if (secret && Date.parse(lastChange(secret.metadata)) > leadsSince) {
     notes.push(`the Secret was changed after the controller began to lead, so it does not know of it yet; restart it`);
   }
   const needs = await read(cluster, leadsSince, signal);
@@ -97,13 +96,6 @@ function reason(
   ];
   if (parts.length > 0) return `${isMissing ? 'it is not in the Secret, and needed for ' : ''}${parts.join('; ')}`;
   return isUnsure ? 'see the note' : undefined;
-}
-
-/** Time of the last change of the Secret, milliseconds since the epoch; NaN where nothing says it. */
-function changed(secret: Stored<Secret> | undefined): number {
-  const metadata = secret?.metadata as { managedFields?: { time?: string }[]; creationTimestamp?: string } | undefined;
-  const times = (metadata?.managedFields ?? []).map(({ time }) => Date.parse(time ?? '')).filter(Number.isFinite);
-  return times.length > 0 ? Math.max(...times) : Date.parse(metadata?.creationTimestamp ?? '');
 }
 
 async function read({ api }: KubeCluster, leadsSince: number, signal: AbortSignal): Promise<Needs> {

@@ -23,7 +23,7 @@ export interface RestartMany {
 }
 
 /**
- * What became of a session. Restarted: it is ready in a new pod, or has none. Asked: it restarts, and nobody waited for that.
+ * Fate of a session. Restarted: it is ready in a new pod, or has none. Asked: it restarts, and nobody waited for that.
  * Failed: its new pod does not start, or did not within the time. Refused: it was not asked for, because no pod could follow.
  * Gone: it was deleted, or its pod was, before it was asked for. NotAsked: the command ended before its turn came.
  */
@@ -139,7 +139,7 @@ async function untilBack(
   throw new Error('following a session ended without its end');
 }
 
-/** What became of a session that was to leave its pod; undefined while that goes on. */
+/** Returns the fate of a session that was to leave its pod; undefined while it is still to leave. */
 async function judge(session: StoredSession, pod: string, cluster: Cluster, cli: Cli): Promise<Ended | undefined> {
   const { spec, status = {} } = session;
   const { podName, startFailures, queue, phase } = status;
@@ -155,7 +155,7 @@ async function judge(session: StoredSession, pod: string, cluster: Cluster, cli:
     return isReady ? { outcome: 'Restarted', message: 'restarted' } : undefined;
   }
   const rests = { outcome: 'Restarted' as const, message: 'restarted; its next turn starts a new pod' };
-  // What keeps a turn from having a pod now has nothing to do with the restart.
+  // A turn that has no pod for one of these reasons does not wait for the restart.
   if (spec.suspend || queue || phase === 'Finished') return rests;
   const turns = await turnsOf(cluster, session, cli.interrupted);
   const isWaitedFor = turns.some(({ status }) => !isTerminal(status?.phase) && status?.phase !== 'AwaitingApproval');

@@ -1,7 +1,6 @@
 import type { Pod } from '../../core/kube/builtin.ts';
-import { ifThere, isForbidden } from '../../core/kube/errors.ts';
-import { objectPath } from '../../core/kube/paths.ts';
-import { pods, secrets } from '../../core/kube/resources.ts';
+import { ifAllowed, isForbidden } from '../../core/kube/errors.ts';
+import { pods } from '../../core/kube/resources.ts';
 import type { Stored } from '../../core/kube/types.ts';
 import type { Agent } from '../../core/resources/agent.ts';
 import { type StoredSession, sessionclasses, sessions } from '../../core/resources/kinds.ts';
@@ -9,6 +8,7 @@ import { LABEL_POOL, LABEL_SESSION_UID } from '../../core/resources/names.ts';
 import type { SessionClassSpec } from '../../core/resources/sessionclass.ts';
 import type { Cli } from '../cli.ts';
 import type { KubeCluster } from '../cluster/cluster.ts';
+import { lastChange, secretMetadata } from '../cluster/secret-metadata.ts';
 
 /**
  * The pod of a session, or those that a pool keeps ready, beside the last change of a Secret. Before: made before it, so that it may have the
@@ -23,7 +23,7 @@ interface Use {
   name: string;
   /** Uid of a session. */
   uid?: string;
-  /** What names the Secret: fields of the session or of its class, or its pod alone. */
+  /** Places that name the Secret: fields of the session or of its class, or its pod alone. */
   by: string[];
   pod: PodAge;
 }
@@ -139,37 +139,17 @@ function podNames({ spec }: Pod, secret: string): boolean {
   );
 }
 
-const METADATA = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1';
-
-interface Metadata {
-  metadata: { creationTimestamp: string; managedFields?: { time?: string; subresource?: string }[] };
-}
-
-/** Reads the metadata of a Secret: its last change is the latest of its field managers. */
 async function factsOf(
   name: string,
   namespace: string,
   { api }: KubeCluster,
   signal: AbortSignal,
 ): Promise<SecretFacts> {
-  const path = objectPath(secrets, { namespace, name });
   try {
-    const found = (await ifThere(api.raw('GET', path, { accept: METADATA, signal }))) as Metadata | undefined;
-    if (!found) return { namespace, isMissing: true };
-    const { creationTimestamp, managedFields = [] } = found.metadata;
-    const times = [creationTimestamp, ...managedFields.flatMap(({ time }) => (time ? [time] : []))];
-    return { namespace, changedAt: times.toSorted().at(-1) ?? creationTimestamp };
+    const metadata = await secretMetadata(api, { namespace, name }, signal);
+    return metadata ? { namespace, changedAt: lastChange(metadata) } : { namespace, isMissing: true };
   } catch (error) {
     if (isForbidden(error)) return { namespace };
-    throw error;
-  }
-}
-
-async function ifAllowed<T>(read: Promise<T>): Promise<T | undefined> {
-  try {
-    return await read;
-  } catch (error) {
-    if (isForbidden(error)) return undefined;
     throw error;
   }
 }

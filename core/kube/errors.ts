@@ -65,6 +65,17 @@ export async function ifThere<T>(answer: Promise<T>): Promise<T | undefined> {
     throw error;
   }
 }
+
+/** Resolves with undefined where the caller lacks the right. */
+export async function ifAllowed<T>(answer: Promise<T>): Promise<T | undefined> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (isForbidden(error)) return undefined;
+    throw error;
+  }
+}
+
 export const isAlreadyExists = is(409, 'AlreadyExists');
 export const isConflict = is(409, 'Conflict');
 export const isInvalid = is(422);

@@ -39,7 +39,7 @@ const isMesh = 'c.name in variables.meshContainers';
 const orPod = (field: string, absent: string) =>
   `${own}.?${field}.orValue(variables.security.?${field}.orValue(${absent}))`;
 
-/** SELinux options, of which a cluster may set the level and the types of containers. */
+/** SELinux options that set no more than a level and the types of containers. */
 const plainSelinux = (options: string) => `${options}.?user.orValue('') == '' && ${options}.?role.orValue('') == '' &&
 ${options}.?type.orValue('') in ['', 'container_t', 'container_init_t', 'container_kvm_t', 'container_engine_t']`;
 

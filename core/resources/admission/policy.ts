@@ -1,6 +1,6 @@
 import { API_GROUP } from '../names.ts';
 
-/** Shapes of ValidatingAdmissionPolicies, and the parts of which their expressions are made. */
+/** Shapes of ValidatingAdmissionPolicies, and the parts of their expressions. */
 
 export interface Validation {
   expression: string;

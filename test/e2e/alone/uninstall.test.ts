@@ -21,7 +21,7 @@ import { full, makeClass, pool } from '../support/pools.ts';
 import { install } from '../support/release.ts';
 import { makeVolume } from '../support/volume.ts';
 
-/** Kinds of which Berth makes objects beside its own. */
+/** Other kinds that Berth makes objects of. */
 const KINDS = [
   ...['pods', 'persistentvolumeclaims', 'secrets', 'configmaps', 'serviceaccounts', 'services', 'resourcequotas'],
   ...['deployments', 'poddisruptionbudgets', 'networkpolicies', 'leases', 'roles', 'rolebindings', 'clusterroles'],

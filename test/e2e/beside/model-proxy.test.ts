@@ -3,20 +3,8 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
-import {
-  type Any,
-  apply,
-  checkout,
-  ended,
-  get,
-  kubectl,
-  makeNamespace,
-  release,
-  releaseNamespace,
-  remove,
-  session,
-  turn,
-} from '../support/cluster.ts';
+import { apply, checkout, ended, get, kubectl, makeNamespace, remove, session, turn } from '../support/cluster.ts';
+import { runnerImage } from '../support/images.ts';
 
 const KEY = 'the-key-of-the-model';
 
@@ -55,24 +43,16 @@ const AGENT = (model: string) => `
     console.log(JSON.stringify({ seen, isBlocked: past, hasKey: JSON.stringify(env).includes('${KEY}') }));
   });`;
 
-/** Image of session pods, which has Node. */
-async function runnerImage(): Promise<string> {
-  const { spec } = await get(['deployment', `${release}-controller`, '-n', releaseNamespace]);
-  const { env } = spec.template.spec.containers[0];
-  return env.find(({ name }: Any) => name === 'BERTH_RUNNER_IMAGE').value;
-}
-
 test('a proxy adds the key of a model for sessions that reach nothing else and never see it, as examples/model-proxy.yaml says', async (t) => {
   const namespace = await makeNamespace(t);
   const name = `model-${namespace}`;
   t.onTestFinished(() => remove('sessionclass', name));
-  const image = await runnerImage();
   const text = (await readFile(join(checkout, 'examples/model-proxy.yaml'), 'utf8'))
     .replaceAll('namespace: egress', `namespace: ${namespace}`)
     .replaceAll('kubernetes.io/metadata.name: egress', `kubernetes.io/metadata.name: ${namespace}`)
     .replaceAll('model-proxy.egress.svc', `model-proxy.${namespace}.svc`)
     .replace('name: model\n', `name: ${name}\n`)
-    .replace(/image: .*/, `image: ${image}`)
+    .replace(/image: .*/, `image: ${runnerImage}`)
     .replace('https://api.anthropic.com', `http://upstream.${namespace}.svc:8080`);
   const objects = parseAllDocuments(text).map((document) => document.toJS());
   const [, proxy] = objects;
@@ -88,7 +68,7 @@ test('a proxy adds the key of a model for sessions that reach nothing else and n
         ...{ automountServiceAccountToken: false, securityContext: secured.securityContext },
         containers: [
           {
-            ...{ name: 'model', image, command: ['node', '-e', UPSTREAM] },
+            ...{ name: 'model', image: runnerImage, command: ['node', '-e', UPSTREAM] },
             securityContext: secured.containers[0].securityContext,
           },
         ],

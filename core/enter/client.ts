@@ -1,4 +1,5 @@
 /** A client's connection to a running session, by way of the helper that the kubelet starts in its pod. */
+import { StringDecoder } from 'node:string_decoder';
 import { isPodGone, TransportError } from '../kube/errors.ts';
 import type { KubeApi, PodStream, StreamEnd } from '../kube/types.ts';
 import type { StoredSession } from '../resources/kinds.ts';
@@ -134,6 +135,7 @@ export class FrameConnection implements FrameStream {
   /** Set once no more frames come: undefined in it for an orderly end. */
   #over: { error: unknown } | undefined;
   #wake: () => void = () => {};
+  readonly #stderr = new StringDecoder('utf8');
   #said = '';
   /** True once the reader has the exit: however the connection ends then, nothing is missing. */
   #isExitRead = false;
@@ -194,7 +196,7 @@ export class FrameConnection implements FrameStream {
 
   /** Takes bytes of stderr, where a container runtime or a loader may say what went wrong. */
   hear(chunk: Buffer): void {
-    if (this.#said.length < SAID_BYTES) this.#said += chunk.toString('utf8');
+    if (this.#said.length < SAID_BYTES) this.#said += this.#stderr.write(chunk);
   }
 
   async send(kind: FrameKind, ...parts: readonly Buffer[]): Promise<void> {

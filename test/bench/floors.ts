@@ -1,5 +1,6 @@
 /** Floors: what a cluster needs for the parts of a turn or a start that nothing of Berth can avoid. */
 import { randomUUID } from 'node:crypto';
+import { StringDecoder } from 'node:string_decoder';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { CustomResourceDefinition, Pod } from '../../core/kube/builtin.ts';
 import { customResourceDefinitions, namespaces, pods } from '../../core/kube/resources.ts';
@@ -93,12 +94,13 @@ export const isReady = (pod: Pod) =>
 
 /** A stream of a pod, as lines: what is written, and the next line that comes back. */
 class Lines {
+  readonly #decoder = new StringDecoder('utf8');
   #stream: PodStream | undefined;
   #text = '';
   #arrived: (line: string) => void = () => {};
 
   readonly onStdout = (chunk: Buffer): void => {
-    this.#text += chunk.toString();
+    this.#text += this.#decoder.write(chunk);
     const at = this.#text.indexOf('\n');
     if (at < 0) return;
     const line = this.#text.slice(0, at);

@@ -155,10 +155,10 @@ async function saidBy(child: ChildProcess, order: object, limitMs: number): Prom
   assert.ok(stdin && stdout && stderr);
   let rest = '';
   let timer = setTimeout(() => child.kill('SIGKILL'), limitMs);
-  stderr.on('data', (piece) => {
+  stderr.setEncoding('utf8').on('data', (piece: string) => {
     said.text += `stderr: ${piece}`;
   });
-  stdout.on('data', (piece) => {
+  stdout.setEncoding('utf8').on('data', (piece: string) => {
     said.text += piece;
     const lines = (rest + piece).split('\n');
     rest = lines.pop() as string;

@@ -26,7 +26,7 @@ export class HelperRun {
     this.ended = once(this.child.stdout as NonNullable<ChildProcess['stdout']>, 'end').then(() => {});
     this.child.stdin?.on('error', () => {});
     this.child.stdout?.on('data', (chunk: Buffer) => this.frames.push(...this.#decoder.push(chunk)));
-    this.child.stderr?.on('data', (chunk: Buffer) => {
+    this.child.stderr?.setEncoding('utf8').on('data', (chunk: string) => {
       this.stderr += chunk;
     });
   }

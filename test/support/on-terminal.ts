@@ -19,7 +19,7 @@ export class OnTerminal {
       stdio: ['pipe', 'pipe', 'inherit'],
       timeout: 180_000,
     });
-    this.#child.stdout?.on('data', (chunk) => {
+    this.#child.stdout?.setEncoding('utf8').on('data', (chunk: string) => {
       this.shown += chunk;
     });
     this.ended = new Promise((resolve) => this.#child.on('close', resolve));

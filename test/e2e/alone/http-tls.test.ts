@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
 import { once } from 'node:events';
 import { request } from 'node:https';
+import { text } from 'node:stream/consumers';
 import { afterAll, describe, test } from 'vitest';
 import { certificate } from '../../../local/apiserver/auth/certificate.ts';
 import { eventually } from '../../support/eventually.ts';
@@ -44,9 +45,7 @@ describe('the HTTP API over TLS', () => {
     const readyz = async (ca: string) => {
       const asked = request({ host: '127.0.0.1', port, path: '/readyz', ca, agent: false }).end();
       const [answer] = await once(asked, 'response');
-      let text = '';
-      for await (const chunk of answer) text += chunk;
-      return text;
+      return text(answer);
     };
     assert.equal(await readyz(first), 'ok\n');
     const api = ['-l', 'app.kubernetes.io/component=api'];

@@ -13,7 +13,7 @@ const UPSTREAM = `
   require('node:http').createServer((request, response) => {
     const { headers, method, url } = request;
     let body = '';
-    request.on('data', (part) => { body += part; }).on('end', () => {
+    request.setEncoding('utf8').on('data', (part) => { body += part; }).on('end', () => {
       response.setHeader('content-type', 'application/json');
       response.end(JSON.stringify({ method, url, body, key: headers['x-api-key'], authorization: headers.authorization ?? null }));
     });

@@ -32,7 +32,7 @@ export async function listening(program: string, args: string[]): Promise<PortFo
   const port = await new Promise<number>((resolve, reject) => {
     let text = '';
     for (const stream of [forward.stdout, forward.stderr]) {
-      stream.on('data', (chunk) => {
+      stream.setEncoding('utf8').on('data', (chunk: string) => {
         text += chunk;
         const port = /127\.0\.0\.1:(\d+)/.exec(text)?.[1];
         if (port) resolve(Number(port));

@@ -52,7 +52,7 @@ test('turns.ts of docs/applications.md goes on where it was while the API is kil
   t.onTestFinished(() => void follower.kill('SIGKILL'));
   const said = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const)
-    follower[name].on('data', (piece) => {
+    follower[name].setEncoding('utf8').on('data', (piece: string) => {
       said[name] += piece;
     });
   const says = (name: 'stdout' | 'stderr', text: RegExp) =>

@@ -132,7 +132,7 @@ describe('the API beside a controller', () => {
     const made = fetch(`http://${program.host}${SESSIONS}`, { method: 'POST', headers, body });
     const socket = connect(program.port, '127.0.0.1');
     let text = '';
-    socket.on('data', (chunk) => {
+    socket.setEncoding('utf8').on('data', (chunk: string) => {
       text += chunk;
     });
     // A connection in the middle of a request is not closed as an idle one.
@@ -155,7 +155,7 @@ describe('the API beside a controller', () => {
     t.onTestFinished(() => void program.child.kill('SIGKILL'));
     const socket = connect(program.port, '127.0.0.1');
     let text = '';
-    socket.on('data', (chunk) => {
+    socket.setEncoding('utf8').on('data', (chunk: string) => {
       text += chunk;
     });
     const ask = `GET ${SESSIONS} HTTP/1.1\r\nHost: berth\r\nAuthorization: Bearer ${token}\r\n\r\n`;
@@ -203,7 +203,7 @@ describe('the API beside a controller', () => {
 async function refusal(env: Record<string, string>): Promise<string> {
   const child = spawn(process.execPath, [join(ROOT, 'api', 'main.ts')], { env: { PATH: process.env.PATH, ...env } });
   let err = '';
-  child.stderr.on('data', (chunk) => {
+  child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
     err += chunk;
   });
   const [code] = await once(child, 'close');

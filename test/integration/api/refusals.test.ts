@@ -30,7 +30,7 @@ describe('a request that no handler sees', () => {
     return new Promise((resolve, reject) => {
       const socket = connect(Number(new URL(url).port), '127.0.0.1');
       let text = '';
-      socket.on('data', (chunk) => {
+      socket.setEncoding('utf8').on('data', (chunk: string) => {
         text += chunk;
       });
       socket.once('error', reject);
@@ -155,7 +155,7 @@ describe('a request that no handler sees', () => {
     await api.cluster.create('followed', { agent: { command: ['cat'] } });
     const socket = connect(Number(new URL(api.url).port), '127.0.0.1');
     let text = '';
-    socket.on('data', (chunk) => {
+    socket.setEncoding('utf8').on('data', (chunk: string) => {
       text += chunk;
     });
     socket.write(head(`GET ${SESSIONS}/followed/events HTTP/1.1`, `Authorization: Bearer ${token}`));

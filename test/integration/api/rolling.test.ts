@@ -63,7 +63,7 @@ describe('replicas of the API behind a Service', () => {
     const load = spawn(process.execPath, [LOAD], { env: { ...env, PER_SECOND: '200' } });
     t.onTestFinished(() => void load.kill('SIGKILL'));
     let said = '';
-    load.stdout.on('data', (chunk) => {
+    load.stdout.setEncoding('utf8').on('data', (chunk: string) => {
       said += chunk;
     });
     await eventually(() => said.includes('every kind of request was answered'), { what: 'requests are answered' });

@@ -195,7 +195,7 @@ export class ApiCluster {
     });
     const out = { stdout: '', stderr: '' };
     for (const name of ['stdout', 'stderr'] as const) {
-      child[name].on('data', (chunk) => {
+      child[name].setEncoding('utf8').on('data', (chunk: string) => {
         out[name] += chunk;
       });
     }

@@ -6,6 +6,7 @@ import { request } from 'node:https';
 import { connect as connectPlain } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { connect, type TLSSocket } from 'node:tls';
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { eventually } from '../../support/eventually.ts';
@@ -78,9 +79,7 @@ describe('the API over TLS', () => {
     const headers = { authorization: `Bearer ${bearer}` };
     const asked = request({ port: program.port, host: '127.0.0.1', path, ca: cert, agent: false, headers }).end();
     const [answer] = await once(asked, 'response');
-    let text = '';
-    for await (const chunk of answer) text += chunk;
-    return { status: answer.statusCode, text };
+    return { status: answer.statusCode, text: await text(answer) };
   }
   const metric = async (pair: Pair, name: string) => samplesOf((await get(pair, '/metrics', scraper.token)).text, name);
   const served = async () => {
@@ -98,7 +97,7 @@ describe('the API over TLS', () => {
     const plain = connectPlain(program.port, '127.0.0.1');
     plain.write(`GET ${SESSIONS} HTTP/1.1\r\nHost: berth\r\nAuthorization: Bearer ${token}\r\n\r\n`);
     let text = '';
-    plain.on('data', (chunk) => {
+    plain.setEncoding('utf8').on('data', (chunk: string) => {
       text += chunk;
     });
     await once(plain, 'close');
@@ -108,7 +107,7 @@ describe('the API over TLS', () => {
   test('what the parser refuses is problem+json here too', async () => {
     const socket = await open(first);
     let text = '';
-    socket.on('data', (chunk) => {
+    socket.setEncoding('utf8').on('data', (chunk: string) => {
       text += chunk;
     });
     socket.write('garbage\r\n\r\n');
@@ -121,7 +120,7 @@ describe('the API over TLS', () => {
   test('a renewed Secret serves new connections, an open one goes on, and a bad one changes nothing', async () => {
     const socket = await open(first);
     let text = '';
-    socket.on('data', (chunk) => {
+    socket.setEncoding('utf8').on('data', (chunk: string) => {
       text += chunk;
     });
     const again = async () => {

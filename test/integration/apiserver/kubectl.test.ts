@@ -157,7 +157,7 @@ describe('kubectl works with the embedded API server', () => {
     let output = '';
     const child = spawn(program, ['get', 'wd', '-w', '-o', 'wide'], { env: environment() });
     children.push(child);
-    child.stdout.on('data', (chunk) => {
+    child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
       output += chunk;
     });
     await eventually(() => /^watched +red +1 /m.test(output), { what: 'the object is listed' });

@@ -35,7 +35,7 @@ describe('pods of the embedded cluster', () => {
         ),
       );
       let text = '';
-      socket.on('data', (chunk) => {
+      socket.setEncoding('utf8').on('data', (chunk: string) => {
         text += chunk;
       });
       socket.on('close', () => resolve(text));

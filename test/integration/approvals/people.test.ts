@@ -247,7 +247,7 @@ describe('people who decide', () => {
     await api.cluster.create('waits', { agent: ASKS });
     const waiting = caller.start(['turn', 'waits', '--name', 'waits-1', '--input', '{"questions": ["May I?"]}']);
     let told = '';
-    waiting.child.stderr?.on('data', (chunk) => {
+    waiting.child.stderr?.setEncoding('utf8').on('data', (chunk: string) => {
       told += chunk;
     });
     await eventually(() => told.includes('to decide: berth approve waits'), { what: 'told how' });

@@ -54,7 +54,7 @@ export class ActedCluster {
     const { child, ended } = this.caller.start(args, { env: this.env });
     let told = '';
     for (const stream of [child.stdout, child.stderr]) {
-      stream?.on('data', (chunk) => {
+      stream?.setEncoding('utf8').on('data', (chunk: string) => {
         told += chunk;
       });
     }

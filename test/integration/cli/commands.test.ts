@@ -185,7 +185,7 @@ describe('berth run', () => {
     await withOpen(pipe, 'r+', async (stdin) => {
       const { child, ended } = caller.start(['run', '--name', 'unbegun', '--', 'true'], { stdin });
       let told = '';
-      child.stderr?.on('data', (chunk) => {
+      child.stderr?.setEncoding('utf8').on('data', (chunk: string) => {
         told += chunk;
       });
       await eventually(() => told.includes('waiting for the end of stdin'), {
@@ -237,7 +237,7 @@ describe('berth run', () => {
   test('ends with 130 on Ctrl-C, and the turn is cancelled', async () => {
     const { child, ended } = caller.start(['run', '--name', 'interrupted', '--', 'sleep', '600']);
     let told = '';
-    child.stderr?.on('data', (chunk) => {
+    child.stderr?.setEncoding('utf8').on('data', (chunk: string) => {
       told += chunk;
     });
     await eventually(() => told.includes('session interrupted\n'), { what: 'the command waits' });
@@ -314,7 +314,7 @@ describe('a session', () => {
     assert.match(late.stderr, /still restarts once its turn has ended\n.*has not restarted within 300ms/);
     const { child, ended } = caller.start(['restart', 'slow']);
     let told = '';
-    child.stderr?.on('data', (chunk) => {
+    child.stderr?.setEncoding('utf8').on('data', (chunk: string) => {
       told += chunk;
     });
     await eventually(() => told.includes('ends first'), { what: 'the command waits' });
@@ -409,7 +409,7 @@ describe('a session', () => {
     const { stdout } = child;
     assert.ok(stdout);
     let seen = '';
-    stdout.on('data', (chunk) => {
+    stdout.setEncoding('utf8').on('data', (chunk: string) => {
       seen += chunk;
     });
     await eventually(() => seen === 'begin\n', { what: 'the first line is printed while the turn runs' });

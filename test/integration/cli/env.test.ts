@@ -207,7 +207,7 @@ describe('packages of a session', () => {
       { env: { KUBECONFIG: cluster.kubeconfig } },
     );
     let said = '';
-    child.stderr?.on('data', (data) => {
+    child.stderr?.setEncoding('utf8').on('data', (data: string) => {
       said += data;
       if (/building req-[0-9a-f]+: resolving 1 requirements/.test(said)) index.resume();
     });

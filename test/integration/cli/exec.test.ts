@@ -25,7 +25,7 @@ describe('commands inside a running session', skipIf(noHelper), () => {
   };
   const prints = async ({ child }: Started, what: RegExp) => {
     let text = '';
-    child.stdout?.on('data', (chunk: Buffer) => {
+    child.stdout?.setEncoding('utf8').on('data', (chunk: string) => {
       text += chunk;
     });
     await eventually(() => what.test(text), { what: String(what) });

@@ -194,17 +194,17 @@ answer(said['decision'] if said else 'done')
     await cluster.create('watched', { agent });
     const words = caller.start(['watch', 'watched', '--logs']);
     const json = caller.start(['watch', '-o', 'json']);
-    const lines: string[] = [];
     let said = '';
-    json.child.stdout?.on('data', (chunk) => lines.push(...String(chunk).trimEnd().split('\n')));
-    words.child.stdout?.on('data', (chunk) => {
+    let printed = '';
+    json.child.stdout?.setEncoding('utf8').on('data', (chunk: string) => {
+      printed += chunk;
+    });
+    words.child.stdout?.setEncoding('utf8').on('data', (chunk: string) => {
       said += chunk;
     });
-    await eventually(() => lines.length > 0 && said.includes('session watched'), { what: 'both watches have begun' });
+    await eventually(() => printed !== '' && said.includes('session watched'), { what: 'both watches have begun' });
     await caller.ok('turn', 'watched', '--text', 'x', '--name', 'watched-1');
-    await eventually(() => lines.some((line) => /"turn":"watched-1".*"phase":"Succeeded"/.test(line)), {
-      what: 'the end of the turn',
-    });
+    await eventually(() => /"turn":"watched-1".*"phase":"Succeeded"/.test(printed), { what: 'the end of the turn' });
     // A deletion ends the log, also where lines of it were not read yet.
     const told = ['turn watched-1 Succeeded', 'begin watched-1', 'query: watched-1'];
     await eventually(() => told.every((line) => said.includes(line)), { what: 'the turn is told in words' });
@@ -226,7 +226,7 @@ answer(said['decision'] if said else 'done')
     const watch = caller.start(['watch', 'kept']);
     const said = { stdout: '', stderr: '' };
     for (const name of ['stdout', 'stderr'] as const) {
-      watch.child[name]?.on('data', (chunk) => {
+      watch.child[name]?.setEncoding('utf8').on('data', (chunk: string) => {
         said[name] += chunk;
       });
     }

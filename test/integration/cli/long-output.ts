@@ -25,7 +25,7 @@ export async function printedBy(
     hash.update(chunk);
     bytes += chunk.length;
   });
-  child.stderr?.on('data', (chunk: Buffer) => {
+  child.stderr?.setEncoding('utf8').on('data', (chunk: string) => {
     stderr += chunk;
   });
   const code = await new Promise<number | null>((resolve) => child.once('close', resolve));

@@ -85,7 +85,7 @@ describe('berth map', () => {
     const items = file('slow.jsonl', `wait:${path('released')}`, 'quick');
     const { child, ended } = caller.start(['map', items, '--unordered', ...program('slow.log')]);
     let printed = '';
-    child.stdout?.on('data', (chunk) => {
+    child.stdout?.setEncoding('utf8').on('data', (chunk: string) => {
       printed += chunk;
     });
     await eventually(() => printed.includes('got quick'), { what: 'the quick one is printed' });

@@ -86,7 +86,7 @@ describe('berth port-forward', skipIf(noHelper), () => {
     t.onTestFinished(() => void child.kill('SIGKILL'));
     const said = { stdout: '', stderr: '' };
     for (const stream of ['stdout', 'stderr'] as const) {
-      child[stream]?.on('data', (chunk) => {
+      child[stream]?.setEncoding('utf8').on('data', (chunk: string) => {
         said[stream] += chunk;
       });
     }

@@ -220,14 +220,14 @@ answer('y' * 300000 if said == 'large' else {'said': said, 'n': 1234567890123456
     const watch = caller.start(['watch', 'notes', '--logs', ...flags]);
     const said = { stdout: '', stderr: '' };
     for (const name of ['stdout', 'stderr'] as const) {
-      watch.child[name]?.on('data', (chunk) => {
+      watch.child[name]?.setEncoding('utf8').on('data', (chunk: string) => {
         said[name] += chunk;
       });
     }
     await eventually(() => said.stdout.includes('session notes'), { what: 'the watch has begun' });
     const logs = caller.start(['logs', '-f', 'notes', ...flags]);
     let text = '';
-    logs.child.stdout?.on('data', (chunk) => {
+    logs.child.stdout?.setEncoding('utf8').on('data', (chunk: string) => {
       text += chunk;
     });
     assert.equal((await through('turn', 'notes', 'first', '--name', 'first')).code, 0);

@@ -54,7 +54,7 @@ describe('waiting for a turn', () => {
 
   const says = (child: ChildProcess, text: RegExp) => {
     let told = '';
-    child.stderr?.on('data', (chunk) => {
+    child.stderr?.setEncoding('utf8').on('data', (chunk: string) => {
       told += chunk;
     });
     return eventually(() => text.test(told), { what: `the command says ${text}` });
@@ -88,7 +88,7 @@ describe('waiting for a turn', () => {
   test('says on stderr why it takes long: no controller, a full cluster', async () => {
     const { child, ended } = run('slow');
     let told = '';
-    child.stderr?.on('data', (chunk) => {
+    child.stderr?.setEncoding('utf8').on('data', (chunk: string) => {
       told += chunk;
     });
     await given('slow');
@@ -202,7 +202,7 @@ describe('waiting for a turn', () => {
   test('says on stderr why the pod of a turn that is Running does not come up', async () => {
     const { child, ended } = run('pulling');
     let told = '';
-    child.stderr?.on('data', (chunk) => {
+    child.stderr?.setEncoding('utf8').on('data', (chunk: string) => {
       told += chunk;
     });
     await given('pulling');
@@ -236,7 +236,7 @@ describe('waiting for a turn', () => {
   test('goes on when the API server’s watches break', async () => {
     const { child, ended } = run('cut');
     let told = '';
-    child.stderr?.on('data', (chunk) => {
+    child.stderr?.setEncoding('utf8').on('data', (chunk: string) => {
       told += chunk;
     });
     await eventually(() => /waiting:/.test(told), { what: 'the command waits' });

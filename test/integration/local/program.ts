@@ -30,10 +30,10 @@ export class LocalProgram {
     });
     let stdout = '';
     let stderr = '';
-    child.stdout.on('data', (piece) => {
+    child.stdout.setEncoding('utf8').on('data', (piece: string) => {
       stdout += piece;
     });
-    child.stderr.on('data', (piece) => {
+    child.stderr.setEncoding('utf8').on('data', (piece: string) => {
       stderr += piece;
     });
     const ended = new Promise<Ended>((resolve) => child.once('close', (code) => resolve({ code, stdout, stderr })));

@@ -23,7 +23,7 @@ function answers(runner: RunnerHarness, text: string | Buffer, count: number): P
     let received = '';
     const socket = connect(socketOf(runner), () => socket.write(text));
     socket.on('error', reject);
-    socket.on('data', (chunk) => {
+    socket.setEncoding('utf8').on('data', (chunk: string) => {
       received += chunk;
       const lines = received.split('\n').slice(0, -1);
       if (lines.length < count) return;

@@ -19,7 +19,7 @@ function locker(home: string): { child: ChildProcess; said: () => string } {
   const args = ['--disable-warning=ExperimentalWarning', '--input-type=module', '-e', code, home];
   const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] });
   let text = '';
-  child.stdout.on('data', (piece) => {
+  child.stdout.setEncoding('utf8').on('data', (piece: string) => {
     text += piece;
   });
   return { child, said: () => text.trim() };

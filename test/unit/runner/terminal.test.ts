@@ -217,10 +217,10 @@ describe('a program on a terminal', skipIf(noKeeper), () => {
     const env = { PATH: process.env.PATH ?? '' };
     const family = await run({ file: '/bin/sh', argv0: 'sh', args: ['-c', script], cwd, env });
     const said = { out: '', err: '' };
-    family.stdout.on('data', (chunk) => {
+    family.stdout.setEncoding('utf8').on('data', (chunk: string) => {
       said.out += chunk;
     });
-    family.stderr.on('data', (chunk) => {
+    family.stderr.setEncoding('utf8').on('data', (chunk: string) => {
       said.err += chunk;
     });
     await eventually(() => said.out.includes('ready'));

@@ -189,3 +189,13 @@ test('an abort ends the connection with its reason, a close without an error', a
   expect(await kinds(closed)).toEqual([]);
   expect(other.clock.pending).toBe(0);
 });
+
+test('what the helper says on stderr is whole, wherever its pieces end', async () => {
+  const pod = new Pod();
+  const opening = enterSession(pod, session(), READ, { clock: pod.clock, signal: pod.abort.signal });
+  opening.catch(() => {});
+  await setImmediate();
+  for (const byte of Buffer.from('pas trouvé 😀')) pod.options.onStderr?.(Buffer.of(byte));
+  pod.end({ by: 'remote' });
+  await expect(opening).rejects.toThrow('pas trouvé 😀');
+});

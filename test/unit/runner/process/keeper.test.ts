@@ -81,7 +81,7 @@ done`;
     });
     const control = child.stdio[3] as Duplex;
     let said = '';
-    for await (const text of control) {
+    for await (const text of control.setEncoding('utf8')) {
       said += text;
       if (said.includes('empty\n')) control.end();
     }

@@ -2,7 +2,7 @@ import { Approval, askedBy, type TurnPlace, turnPath } from './approvals.ts';
 import { Artifact } from './artifacts.ts';
 import { awaitEnd } from './await-end.ts';
 import { failureOf, hasEnded, isEnd } from './ends.ts';
-import { OutputTooLarge, ProblemError } from './errors.ts';
+import { OutputTooLarge } from './errors.ts';
 import { type FollowOptions, followSession, type SessionStreamEvent } from './follow.ts';
 import type * as wire from './generated/wire.ts';
 import { memberText } from './numbers.ts';
@@ -180,14 +180,12 @@ export class Turn {
     return new Artifact(this.#caller, this.#path, { name });
   }
 
-  /** Returns the text that the agent printed beside its result, the last MiB. Rejects with TurnNotFinished before the end. */
-  async log(limits: Limits = {}): Promise<string> {
-    try {
-      return await this.#caller.text({ ...limits, method: 'GET', path: `${this.#path}/log` });
-    } catch (error) {
-      if (error instanceof ProblemError && error.code === 'NoLog') return '';
-      throw error;
-    }
+  /**
+   * Returns the text that the agent printed beside its result, the last MiB. Rejects with TurnNotFinished before the end, and with NoLog where the text
+   * was lost before it could be kept.
+   */
+  log(limits: Limits = {}): Promise<string> {
+    return this.#caller.text({ ...limits, method: 'GET', path: `${this.#path}/log` });
   }
 
   get #path(): string {

@@ -106,6 +106,8 @@ describe('the HTTP API with api.enter.enabled', () => {
     const as = (of: string, ...args: string[]) => tryKubectl(['--kubeconfig', kubeconfig, '-n', of, ...args]);
     const session = ['-c', 'session'];
     const pod = status.podName as string;
+    // kubectl itself refuses to forward ports of a pod whose container does not run yet.
+    await kubectl(['wait', `pod/${pod}`, '-n', namespace, '--for=condition=Ready', '--timeout=120s']);
 
     const raw = (query: string) =>
       as(namespace, 'get', '--raw', `/api/v1/namespaces/${namespace}/pods/${pod}/exec?${query}&stdout=true`);

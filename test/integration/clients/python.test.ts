@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -98,15 +99,35 @@ describe('the Python client', { concurrent: true, ...skipIf(await noPythonTools(
     });
   }
 
-  test('its wheel is installed from its file, and runs the first program of the README', async () => {
+  test('its wheel is installed from its file, and runs the programs of the README one after the other', async (t) => {
     const wheel = await buildWheel(ROOT, join(folder, 'dist'), await machineIndex());
     const installed = join(folder, 'installed');
     await makeEnvironment(installed, ['-c', join(PYTHON_CLIENT, 'tests/requirements.txt'), wheel]);
-    const [first] = programs;
-    assert.ok(first, 'the README shows a program');
     const program = join(installed, 'bin/python');
-    const said = await succeeds(program, ['-W', 'error', '-c', first], { cwd: folder, env });
-    assert.match(said, /six by seven/);
+    // As on a new cluster: no class has a command.
+    const fresh = await ApiCluster.start();
+    t.onTestFinished(() => fresh.close());
+    fresh.cluster.startController();
+    const tokenFile = join(folder, 'fresh-token');
+    await writeFile(tokenFile, (await fresh.user(RIGHTS)).token);
+    const cwd = join(folder, 'shown-files');
+    await mkdir(cwd);
+    const said: string[] = [];
+    for (const shown of programs) {
+      const where = { BERTH_SERVER: fresh.url, BERTH_TOKEN_FILE: tokenFile };
+      said.push(await succeeds(program, ['-W', 'error', '-c', shown], { cwd, env: where }));
+    }
+    const digest = createHash('sha256').update('first').digest('hex');
+    const ended = said[2]?.split('\n').slice(-2);
+    assert.deepEqual(ended, ['Succeeded', '']);
+    assert.deepEqual(said.toSpliced(2, 1), [
+      'SIX BY SEVEN\n',
+      'FIRST\nSECOND\n',
+      '',
+      `asked.txt 5 ${digest}\n`,
+      'PAID\n',
+    ]);
+    assert.equal(await readFile(join(cwd, 'asked.txt'), 'utf8'), 'first');
     const agent = 'import berth_client.agent as agent; print(agent.__all__)';
     assert.match(await succeeds(program, ['-c', agent], { cwd: folder }), /approve/);
   });

@@ -218,7 +218,7 @@ describe('the TypeScript client', () => {
     assert.equal((await berth.sessions.get(session.name)).name, session.name);
   });
 
-  test('is installed from its file into an empty folder, where the programs of its pages compile, and the first one runs', async () => {
+  test('is installed from its file into an empty folder, where the programs of its pages compile and run', async () => {
     const builds = [join(CHECKOUT, 'package/typescript-client.ts')];
     const { stdout } = await run(process.execPath, builds, { timeout: LIMIT_MS });
     const [tarball = ''] = stdout.split('  ');
@@ -238,7 +238,13 @@ describe('the TypeScript client', () => {
     await compiled.catch(({ stdout }) => assert.fail(stdout));
     writeFileSync(join(cwd, 'token'), token);
     const env = { PATH: process.env.PATH, BERTH_SERVER: api.url, BERTH_TOKEN_FILE: join(cwd, 'token') };
-    const ran = await run(process.execPath, ['first.ts'], { cwd, env, timeout: LIMIT_MS });
-    assert.equal(ran.stdout, 'HELLO\n');
+    const printed = async (name: string) =>
+      (await run(process.execPath, [name], { cwd, env, timeout: LIMIT_MS })).stdout;
+    assert.equal(await printed('first.ts'), 'HELLO\n');
+    assert.match(await printed('follow.ts'), /\nSucceeded\nHELLO\n$/);
+    assert.equal(await printed('files.ts'), '');
+    assert.equal(readFileSync(join(cwd, 'asked.txt'), 'utf8'), 'hello');
+    assert.equal(await printed('errors.ts'), '"PAID"\n');
+    assert.equal(await printed('double.ts'), 'NotFound\n');
   });
 });

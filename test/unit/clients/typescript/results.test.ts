@@ -327,3 +327,11 @@ describe('the sessions', () => {
     assert.ok((await rejection(client.sessions.get('notes'))) instanceof DeadlineExceeded);
   });
 });
+
+describe('the log of a turn', () => {
+  test('that was lost is refused, and is no empty text', async () => {
+    const server = await serving(problem(404, 'NoLog'));
+    const lost = await rejection(server.client().session('notes').turn('notes-1').log());
+    assert.equal((lost as ProblemError).code, 'NoLog');
+  });
+});

@@ -28,8 +28,8 @@ class AsyncArtifact:
     def stream(self, *, deadline: float | None = None) -> "AsyncDownload":
         """Returns the content as an iterator of pieces, to be used with `async with`. A connection that is lost is resumed.
 
-        Raises ContentDamaged after the last piece where the content does not have the digest, DeadlineExceeded where the server does not
-        answer within the deadline.
+        Raises ContentDamaged after the last piece where the content does not have the digest, DeadlineExceeded where not all of it has been
+        read within the deadline.
         """
         return self._stream(self._calls.deadline(deadline))
 

@@ -134,7 +134,11 @@ class AsyncTurn:
         self._read(await self._calls.call("POST", target, self._calls.deadline(deadline), body=b"{}"))
 
     async def log(self, *, deadline: float | None = None) -> str:
-        """Returns the text that the agent has printed. Raises problems.TurnNotFinished while it runs: events(logs=True) has its lines."""
+        """Returns the text that the agent has printed.
+
+        Raises problems.TurnNotFinished while it runs: events(logs=True) has its lines; problems.NoLog where the text was lost
+        before it could be kept.
+        """
         return (await self._calls.get(self._path("log"), self._calls.deadline(deadline))).text()
 
     async def artifacts(self, *, deadline: float | None = None) -> "list[AsyncArtifact]":

@@ -135,7 +135,11 @@ class Turn:
         self._read(self._calls.call("POST", target, self._calls.deadline(deadline), body=b"{}"))
 
     def log(self, *, deadline: float | None = None) -> str:
-        """Returns the text that the agent has printed. Raises problems.TurnNotFinished while it runs: events(logs=True) has its lines."""
+        """Returns the text that the agent has printed.
+
+        Raises problems.TurnNotFinished while it runs: events(logs=True) has its lines; problems.NoLog where the text was lost
+        before it could be kept.
+        """
         return (self._calls.get(self._path("log"), self._calls.deadline(deadline))).text()
 
     def artifacts(self, *, deadline: float | None = None) -> "list[Artifact]":

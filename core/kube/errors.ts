@@ -57,21 +57,16 @@ export function isRefusal(error: unknown): boolean {
 }
 
 /** Resolves with undefined where there is no such object. */
-export async function ifThere<T>(answer: Promise<T>): Promise<T | undefined> {
-  try {
-    return await answer;
-  } catch (error) {
-    if (isNotFound(error)) return undefined;
-    throw error;
-  }
-}
+export const ifThere = <T>(answer: Promise<T>): Promise<T | undefined> => unless(isNotFound, answer);
 
 /** Resolves with undefined where the caller lacks the right. */
-export async function ifAllowed<T>(answer: Promise<T>): Promise<T | undefined> {
+export const ifAllowed = <T>(answer: Promise<T>): Promise<T | undefined> => unless(isForbidden, answer);
+
+async function unless<T>(isExpected: (error: unknown) => boolean, answer: Promise<T>): Promise<T | undefined> {
   try {
     return await answer;
   } catch (error) {
-    if (isForbidden(error)) return undefined;
+    if (isExpected(error)) return undefined;
     throw error;
   }
 }

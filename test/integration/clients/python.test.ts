@@ -49,9 +49,7 @@ describe('the Python client', { concurrent: true, ...skipIf(await noPythonTools(
     api.cluster.startController();
     const agent = { command: ['python3', AGENT] };
     await api.cluster.client.patch(sessionclasses, { name: 'default' }, { spec: { agent } });
-    const tokenFile = join(folder, 'token');
-    await writeFile(tokenFile, (await api.user(RIGHTS)).token);
-    env = { BERTH_SERVER: api.url, BERTH_TOKEN_FILE: tokenFile };
+    env = await reached(api, 'token');
     // The tests of the async half, and those of the sync half that are made of them.
     await cp(join(PYTHON_CLIENT, 'tests'), join(folder, 'async/tests'), { recursive: true });
     for (const place of ['tests', 'tests/real']) {
@@ -68,6 +66,13 @@ describe('the Python client', { concurrent: true, ...skipIf(await noPythonTools(
     await api?.close();
     await rm(folder, { recursive: true, force: true });
   });
+
+  /** Writes a user's token into a file; resolves with the environment in which a client finds the API. */
+  async function reached(server: ApiCluster, name: string): Promise<Record<string, string>> {
+    const tokenFile = join(folder, name);
+    await writeFile(tokenFile, (await server.user(RIGHTS)).token);
+    return { BERTH_SERVER: server.url, BERTH_TOKEN_FILE: tokenFile };
+  }
 
   const pytest = (half: string, paths: string[], more: Record<string, string> = {}) =>
     succeeds(python, ['-m', 'pytest', '-q', '-W', 'error', '-p', 'no:cacheprovider', ...paths], {
@@ -108,15 +113,11 @@ describe('the Python client', { concurrent: true, ...skipIf(await noPythonTools(
     const fresh = await ApiCluster.start();
     t.onTestFinished(() => fresh.close());
     fresh.cluster.startController();
-    const tokenFile = join(folder, 'fresh-token');
-    await writeFile(tokenFile, (await fresh.user(RIGHTS)).token);
+    const where = await reached(fresh, 'fresh-token');
     const cwd = join(folder, 'shown-files');
     await mkdir(cwd);
     const said: string[] = [];
-    for (const shown of programs) {
-      const where = { BERTH_SERVER: fresh.url, BERTH_TOKEN_FILE: tokenFile };
-      said.push(await succeeds(program, ['-W', 'error', '-c', shown], { cwd, env: where }));
-    }
+    for (const shown of programs) said.push(await succeeds(program, ['-W', 'error', '-c', shown], { cwd, env: where }));
     const digest = createHash('sha256').update('first').digest('hex');
     const ended = said[2]?.split('\n').slice(-2);
     assert.deepEqual(ended, ['Succeeded', '']);
